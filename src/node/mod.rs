@@ -1,0 +1,30 @@
+//! What a node is and how it changes: pure, synchronous, total.
+//!
+//! `step` takes a node, an event and the present moment, and returns the node as it shall be, what is to be done, and what the
+//! caller is told. It knows no clock, no network, no store and no randomness; the actors, the simulator and the tests all call
+//! the same function.
+
+pub mod deploy;
+mod effect;
+mod event;
+pub mod hardware;
+mod limits;
+mod outcome;
+mod provision;
+mod refused;
+mod state;
+pub mod steps;
+
+pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
+pub use event::{
+    Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, TokenMatch,
+};
+pub use hardware::DriverAnswer;
+pub use limits::{BootMode, Limits, Now};
+pub use outcome::Outcome;
+pub use provision::{ProvisionState, Verb};
+pub use refused::Refused;
+pub use state::{
+    Attributes, Deadlines, DriverCall, DriverRequest, Maintenance, Node, NodeId, Object, Port,
+    PortId, Power, PowerState, Provision, Session,
+};
