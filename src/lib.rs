@@ -4,6 +4,8 @@
 pub mod clock;
 pub mod command;
 pub mod conductor;
+pub mod driver;
 pub mod node;
+pub mod retry;
 pub mod store;
 pub mod timestamp;

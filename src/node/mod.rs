@@ -4,16 +4,25 @@
 //! caller is told. It knows no clock, no network, no store and no randomness; the actors, the simulator and the tests all call
 //! the same function.
 
+mod answers;
+mod deadlines;
 pub mod deploy;
+mod edit;
 mod effect;
 mod event;
 pub mod hardware;
+mod heartbeat;
 mod limits;
+mod manage;
 mod outcome;
+mod power;
 mod provision;
 mod refused;
 mod state;
+mod step;
 pub mod steps;
+mod turn;
+mod upkeep;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
@@ -28,3 +37,4 @@ pub use state::{
     Attributes, Deadlines, DriverCall, DriverRequest, Maintenance, Node, NodeId, Object, Port,
     PortId, Power, PowerState, Provision, Session,
 };
+pub use step::{is_sign_of_life, step};
