@@ -1,6 +1,7 @@
 #![warn(missing_docs)]
 //! Upbeat, a bare-metal conductor.
 
+pub mod agent;
 pub mod clock;
 pub mod command;
 pub mod conductor;
