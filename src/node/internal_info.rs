@@ -186,6 +186,7 @@ mod tests {
             wanted_steps: Vec::new(),
             steps: core_steps(),
             current: 0,
+            restarts: 0,
             agent_steps: json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]}),
             hardware_manager_version: json!({"A": "1"}),
             partition_uuids: Value::Null,

@@ -23,6 +23,8 @@ mod refused;
 mod state;
 mod step;
 pub mod steps;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod upkeep;
 
