@@ -5,6 +5,7 @@ pub mod agent;
 pub mod clock;
 pub mod command;
 pub mod conductor;
+pub mod config;
 pub mod node;
 pub mod store;
 pub mod timestamp;
