@@ -5,6 +5,7 @@ pub mod agent;
 pub mod clock;
 pub mod command;
 pub mod conductor;
+pub mod config;
 pub mod driver;
 pub mod node;
 pub mod retry;

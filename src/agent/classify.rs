@@ -225,15 +225,14 @@ fn is_certificate_mismatch(error: &reqwest::Error) -> bool {
         {
             return true;
         }
-        // An IO error shows the cause of its cause, not what it wraps.
+        // An IO error gives the cause of what it wraps as its source, so the wrapped error itself has to be asked for.
         let wrapped = error
             .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref)
-            .and_then(|wrapped| wrapped.downcast_ref::<rustls::Error>());
-        if wrapped.is_some_and(pin::is_mismatch) {
-            return true;
-        }
-        cause = error.source();
+            .and_then(std::io::Error::get_ref);
+        cause = match wrapped {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
     }
     false
 }

@@ -47,8 +47,8 @@ pub enum TlsMinVersion {
 /// How many agents' clients are kept. Each keeps at most one idle connection.
 const KEPT_CLIENTS_MAX: usize = 512;
 
-/// How long an idle connection is kept. Agents close theirs after 10 s; closing first avoids sending into a closing connection.
-const IDLE_FOR: Duration = Duration::from_secs(5);
+/// How long an idle connection may be used again; it is closed after at most twice as long. Agents close theirs after 10 s;
+const IDLE_FOR: Duration = Duration::from_millis(3_500);
 
 /// The two ways to call one agent.
 #[derive(Debug, Clone)]
