@@ -8,6 +8,7 @@ pub mod conductor;
 pub mod config;
 pub mod driver;
 pub mod node;
+pub mod observe;
 pub mod retry;
 pub mod store;
 pub mod timestamp;
