@@ -4,6 +4,7 @@
 pub mod clock;
 pub mod command;
 pub mod conductor;
+pub mod http;
 pub mod node;
 pub mod store;
 pub mod timestamp;

@@ -4,16 +4,20 @@
 //! caller is told. It knows no clock, no network, no store and no randomness; the actors, the simulator and the tests all call
 //! the same function.
 
+pub mod attributes;
 pub mod deploy;
 mod effect;
 mod event;
 pub mod hardware;
 mod limits;
+pub mod masking;
 mod outcome;
+pub mod ports;
 mod provision;
 mod refused;
 mod state;
 pub mod steps;
+pub mod update;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
