@@ -442,7 +442,7 @@ mod tests {
         let response = Error::Unauthenticated.response();
         assert_eq!(response.status().as_u16(), 401);
         assert_eq!(
-            response.headers()["www-authenticate"],
+            response.headers().get("www-authenticate").unwrap(),
             "Basic realm=\"Baremetal API\""
         );
         assert_eq!(
