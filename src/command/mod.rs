@@ -17,6 +17,8 @@ mod reconcile;
 mod request;
 mod state;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use event::{Entry, Event, PostAnswer, Refusal, Status, Unreadable};
 pub use request::Request;

@@ -120,6 +120,8 @@ pub enum Finish {
     },
     /// The instance that was asked is gone; nobody can say what became of the command.
     InstanceLost,
+    /// The conductor gave it up; whatever the agent makes of it is ignored.
+    Abandoned,
 }
 
 /// One command and everything known of it.
@@ -152,6 +154,16 @@ impl Command {
             baseline: None,
             planned_at: now,
         }
+    }
+
+    /// The command, given up if it had not ended.
+    pub fn abandoned(mut self) -> Command {
+        if self.is_open() {
+            self.phase = Phase::Ended {
+                finish: Finish::Abandoned,
+            };
+        }
+        self
     }
 
     /// True until it has ended.

@@ -10,12 +10,11 @@ use serde_json::{Value, json};
 use super::error::Error;
 use super::microversion::Microversion;
 use super::reply::Document;
-use crate::node::masking::masked;
-use crate::node::{Node, NodeId, Object, PowerState, Provision, ProvisionState};
+use crate::node::internal_info::{current_deploy_step, driver_internal_info};
+use crate::node::masking::{masked, masked_instance_info};
+use crate::node::{Node, NodeId, PowerState, ProvisionState};
 use crate::store::PortOfNode;
 use crate::timestamp::Timestamp;
-
-const STARS: &str = "******";
 
 /// What a view needs besides the thing itself.
 #[derive(Clone, Copy)]
@@ -181,14 +180,16 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     nothing!("console_enabled", 1, json!(false)),
     interface!("deploy_interface", "deploy", 31),
     attribute!(disable_power_off, 95),
-    shown("deploy_step", 44, |node: &Node, _| deploy_step(node)),
+    shown("deploy_step", 44, |node: &Node, _| {
+        current_deploy_step(node)
+    }),
     attribute!(description, 51),
     attribute!(driver, 1),
     shown("driver_info", 1, |node: &Node, _| {
         Value::Object(masked(&node.attributes.driver_info))
     }),
     shown("driver_internal_info", 3, |node: &Node, _| {
-        Value::Object(internal_info(node))
+        Value::Object(driver_internal_info(node))
     }),
     attribute!(extra, 1),
     shown("fault", 42, |node: &Node, _| {
@@ -200,7 +201,7 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     nothing!("inspection_finished_at", 6, Value::Null),
     nothing!("inspection_started_at", 6, Value::Null),
     shown("instance_info", 1, |node: &Node, _| {
-        Value::Object(instance_info(node))
+        Value::Object(masked_instance_info(&node.attributes.instance_info))
     }),
     attribute!(instance_name, 104),
     short(attribute!(instance_uuid, 1)),
@@ -325,8 +326,8 @@ pub fn lookup_node(node: &Node, base: &str) -> Value {
     json!({
         "uuid": node.id.to_string(),
         "properties": node.attributes.properties,
-        "instance_info": instance_info(node),
-        "driver_internal_info": internal_info(node),
+        "instance_info": masked_instance_info(&node.attributes.instance_info),
+        "driver_internal_info": driver_internal_info(node),
         "links": links(base, &format!("nodes/{}", node.id)),
     })
 }
@@ -393,56 +394,13 @@ fn power(state: Option<PowerState>) -> Value {
     json!(state.map(PowerState::name))
 }
 
-fn instance_info(node: &Node) -> Object {
-    let mut shown = masked(&node.attributes.instance_info);
-    for key in ["configdrive", "image_url"] {
-        if let Some(value) = shown.get_mut(key) {
-            *value = json!(STARS);
-        }
-    }
-    shown
-}
-
-fn deploy_step(node: &Node) -> Value {
-    let Provision::Deploying(deploy) = &node.provision else {
-        return json!({});
-    };
-    match deploy.steps.get(deploy.current) {
-        None => json!({}),
-        Some(step) => json!({
-            "interface": step.interface,
-            "step": step.step,
-            "priority": step.priority,
-            "args": masked(&step.args),
-        }),
-    }
-}
-
-fn internal_info(node: &Node) -> Object {
-    let mut info = Object::new();
-    if let Some(session) = &node.session {
-        info.insert("agent_secret_token".to_owned(), json!(STARS));
-        if let Some(url) = &session.callback_url {
-            info.insert("agent_url".to_owned(), json!(url));
-        }
-        if let Some(version) = &session.agent_version {
-            info.insert("agent_version".to_owned(), json!(version));
-        }
-        if session.last_heartbeat_at.is_some() {
-            info.insert(
-                "agent_last_heartbeat".to_owned(),
-                time(session.last_heartbeat_at),
-            );
-        }
-    }
-    info
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::node::Maintenance;
+    use crate::node::Provision;
     use crate::node::attributes::parse_new;
+    use crate::node::masking::STARS;
 
     fn frame(minor: u16) -> Frame<'static> {
         Frame {

@@ -1,225 +1,36 @@
-//! Where nodes are kept.
+//! Where nodes are kept: an embedded SQLite file or a PostgreSQL database, with the same tables.
+//!
+//! One thread writes ([`Writer`]), many read ([`Reader`]); [`open`] makes both. A save is one node with its ports, its command and
+//! new lines of its history, stored all or nothing, and only over the version it was made from. The conductor's actors save,
+//! the HTTP side only reads. Nothing here decides what a node becomes, and nothing here knows what an agent or a request is.
+//!
+//! ```text
+//! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports commands history meta
+//! HTTP, recovery ─ Reader ─ blocking threads ─ small pool ──────────────────────────────────────▲
+//! ```
+//! The interesting part begins in `writer.rs`.
 
-use std::sync::Arc;
+mod commands;
+mod connection;
+mod fault;
+mod history;
+mod meta;
+mod nodes;
+mod open;
+mod page;
+mod ports;
+mod reader;
+mod rows;
+mod schema;
+mod types;
+mod writer;
 
-use crate::node::{HistoryLine, Node, NodeId, Port, PortId, ProvisionState};
-use crate::timestamp::Timestamp;
-
-/// What one commit does to one node: the node, its ports, its command and new lines of its history, all or nothing.
-#[derive(Debug, Clone)]
-pub struct Save {
-    /// The node as it shall be.
-    pub node: Arc<Node>,
-    /// What kind of change.
-    pub change: Change,
-    /// The ports differ from those stored.
-    pub ports_changed: bool,
-    /// Lines to add to its history, with the time they happened.
-    pub history: Vec<(Timestamp, HistoryLine)>,
-}
-
-/// What kind of change a save is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Change {
-    /// The node is new.
-    Insert,
-    /// The node is there with this version, and becomes `node`.
-    Update {
-        /// The version that must be stored at the moment.
-        from_version: u64,
-    },
-    /// The node is there with this version, and goes, with its ports, commands and history.
-    Remove {
-        /// The version that must be stored at the moment.
-        from_version: u64,
-    },
-}
-
-/// How a request names a node or a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ident<Id> {
-    /// By UUID.
-    Id(Id),
-    /// By name.
-    Name(String),
-}
-
-/// Which nodes a list is about; all conditions must hold.
-#[derive(Debug, Clone, Default, PartialEq)]
-#[expect(missing_docs, reason = "named as on the wire")]
-pub struct NodeFilter {
-    pub provision_state: Option<ProvisionState>,
-    pub maintenance: Option<bool>,
-    pub associated: Option<bool>,
-    pub instance_uuid: Option<String>,
-    pub instance_name: Option<String>,
-    pub driver: Option<String>,
-    pub resource_class: Option<String>,
-    pub conductor_group: Option<String>,
-    pub owner: Option<String>,
-    pub lessee: Option<String>,
-    /// Owner or lessee.
-    pub project: Option<String>,
-    pub fault: Option<String>,
-    pub retired: Option<bool>,
-    pub description_contains: Option<String>,
-    pub shards: Option<Vec<String>>,
-    pub sharded: Option<bool>,
-    pub parent_node: Option<String>,
-    /// Without this and without `parent_node`, nodes that have a parent are left out.
-    pub include_children: bool,
-}
-
-/// Which ports a list is about; all conditions must hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "named as on the wire")]
-pub struct PortFilter {
-    pub node: Option<NodeId>,
-    pub address: Option<String>,
-    pub shards: Option<Vec<String>>,
-    pub description_contains: Option<String>,
-}
-
-/// Which part of a list, in which order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
-    /// At most so many.
-    pub limit: usize,
-    /// Only what comes after the item with this UUID.
-    pub marker: Option<uuid::Uuid>,
-    /// Column to sort by, as spelled on the wire; none is the order of creation. Items that are equal in it stay in that order.
-    pub sort_key: Option<String>,
-    /// Backwards.
-    pub descending: bool,
-}
-
-/// Text columns a list can be sorted by, besides the order of creation.
-pub const NODE_SORT_KEYS: &[&str] = &[
-    "uuid",
-    "name",
-    "provision_state",
-    "power_state",
-    "driver",
-    "instance_uuid",
-    "resource_class",
-    "maintenance",
-    "created_at",
-    "updated_at",
-];
-
-/// See [`NODE_SORT_KEYS`].
-pub const PORT_SORT_KEYS: &[&str] = &["uuid", "address", "name", "created_at", "updated_at"];
-
-/// One stored line of a node's history.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HistoryEntry {
-    /// Its UUID.
-    pub id: uuid::Uuid,
-    /// When it happened.
-    pub at: Timestamp,
-    /// The name of the conductor that wrote it.
-    pub conductor: String,
-    /// What happened.
-    pub line: HistoryLine,
-}
-
-/// A port and the node it belongs to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PortOfNode {
-    /// The node.
-    pub node: NodeId,
-    /// The port.
-    pub port: Port,
-}
-
-/// Why something could not be stored. Nothing of it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SaveError {
-    /// Another node or port has that value already.
-    Duplicate {
-        /// `uuid`, `name`, `instance_uuid`, `address` (of a port), `port uuid` or `port name`.
-        field: &'static str,
-        /// The value.
-        value: String,
-    },
-    /// The stored version is another one: somebody else owns the node now, or it is gone.
-    VersionConflict,
-    /// The queue to the database is full.
-    Overloaded,
-    /// The database can't be used at the moment: why, and what to do.
-    Unavailable(String),
-}
-
-/// Why something could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ReadError {
-    /// The page's marker does not exist.
-    UnknownMarker,
-    /// The database can't be used at the moment: why, and what to do.
-    Unavailable(String),
-}
-
-/// Reads from the database, on blocking threads. Cheap to clone.
-#[derive(Clone)]
-pub struct Reader;
-
-impl Reader {
-    /// One node, with its ports.
-    pub async fn node(&self, _ident: Ident<NodeId>) -> Result<Option<Node>, ReadError> {
-        unimplemented!()
-    }
-    /// Nodes by filter and page, with their ports.
-    pub async fn nodes(&self, _filter: NodeFilter, _page: Page) -> Result<Vec<Node>, ReadError> {
-        unimplemented!()
-    }
-    /// The nodes that own any port with one of these MAC addresses, each once.
-    pub async fn nodes_by_addresses(
-        &self,
-        _addresses: Vec<String>,
-    ) -> Result<Vec<NodeId>, ReadError> {
-        unimplemented!()
-    }
-    /// One port.
-    pub async fn port(&self, _ident: Ident<PortId>) -> Result<Option<PortOfNode>, ReadError> {
-        unimplemented!()
-    }
-    /// Ports by filter and page.
-    pub async fn ports(
-        &self,
-        _filter: PortFilter,
-        _page: Page,
-    ) -> Result<Vec<PortOfNode>, ReadError> {
-        unimplemented!()
-    }
-    /// A node's history, oldest first.
-    pub async fn history(
-        &self,
-        _node: NodeId,
-        _page: Page,
-    ) -> Result<Vec<HistoryEntry>, ReadError> {
-        unimplemented!()
-    }
-    /// How many nodes are in each provision state.
-    pub async fn count_by_state(&self) -> Result<Vec<(ProvisionState, u64)>, ReadError> {
-        unimplemented!()
-    }
-    /// Every node that waits for something: a deadline, an open command or a driver call. Used at start.
-    pub async fn waiting(&self) -> Result<Vec<Node>, ReadError> {
-        unimplemented!()
-    }
-    /// Answers if the database can be read.
-    pub async fn ping(&self) -> Result<(), ReadError> {
-        unimplemented!()
-    }
-}
-
-/// Hands changes to the one thread that writes. Cheap to clone.
-#[derive(Clone)]
-pub struct Writer;
-
-impl Writer {
-    /// Stores one change; returns when it is committed.
-    pub async fn save(&self, _save: Save) -> Result<(), SaveError> {
-        unimplemented!()
-    }
-}
+pub use commands::COMMANDS_KEPT_PER_NODE;
+pub use history::HISTORY_KEPT_PER_NODE;
+pub use open::{OpenError, Store, StoreSettings, open, open_observed};
+pub use reader::Reader;
+pub use types::{
+    Change, HistoryEntry, Ident, NODE_SORT_KEYS, NodeFilter, PORT_SORT_KEYS, Page, PortFilter,
+    PortOfNode, ReadError, Save, SaveError,
+};
+pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, Writer, WriterEnd, WriterHandle};

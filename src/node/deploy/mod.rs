@@ -10,8 +10,15 @@
 //! `state.rs` holds what is stored of it, `flow.rs` decides, `image.rs` reads what is to be written, `failure.rs` puts failures
 //! into words.
 
+mod failure;
+mod flow;
 mod image;
 mod state;
 
+pub use failure::explain;
+pub(super) use flow::{
+    abort, agent_arrived, agent_unreadable, command_finished, command_goes_on, deadline,
+    driver_answered, start,
+};
 pub use image::{Image, boot_mode, image_of, problems};
 pub use state::{Deploy, DeployPhase};

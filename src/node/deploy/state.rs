@@ -22,6 +22,8 @@ pub struct Deploy {
     pub steps: Vec<DeployStep>,
     /// Which entry of `steps` is being carried out.
     pub current: usize,
+    /// How often it was begun anew because the agent was lost.
+    pub restarts: u32,
     /// The agent's own steps as it told them, kept for later requests; null until then.
     pub agent_steps: Value,
     /// Versions of the agent's hardware managers, sent back with each step.
@@ -95,6 +97,26 @@ impl Deploy {
             | DeployPhase::AwaitingOff { .. }
             | DeployPhase::SwitchingOff
             | DeployPhase::SwitchingOn => false,
+        }
+    }
+
+    /// A deploy that begins with booting the ramdisk.
+    pub fn begun(
+        started_at: Timestamp,
+        boot_mode: BootMode,
+        wanted_steps: Vec<DeployStep>,
+    ) -> Deploy {
+        Deploy {
+            started_at,
+            phase: DeployPhase::Booting,
+            boot_mode,
+            wanted_steps,
+            steps: Vec::new(),
+            current: 0,
+            restarts: 0,
+            agent_steps: Value::Null,
+            hardware_manager_version: Value::Null,
+            partition_uuids: Value::Null,
         }
     }
 
