@@ -7,6 +7,7 @@ pub mod command;
 pub mod conductor;
 pub mod config;
 pub mod driver;
+pub mod http;
 pub mod node;
 pub mod observe;
 pub mod retry;
