@@ -1,5 +1,6 @@
 //! The agent client against small servers: each way an answer can come, or not come, and what it counts as.
 
+mod recorded;
 mod server;
 mod tls;
 
