@@ -16,9 +16,9 @@ use tokio::time::Instant;
 
 use super::api::{Api, Heartbeat};
 use super::certificate;
-use super::commands::Engine;
 use super::faults::Fault;
 use super::fleet::Scheme;
+use super::history::History;
 use super::journal::{HeartbeatRecord, Journal};
 use super::machine::Machine;
 use super::serve;
@@ -68,7 +68,7 @@ pub(crate) struct Process {
     /// Seconds since 1970.
     pub(crate) started_at: f64,
     pub(crate) api: Api,
-    pub(crate) engine: Engine,
+    pub(crate) history: History,
     pub(crate) tasks: Tasks,
     identity: Mutex<Option<Identity>>,
     end: watch::Sender<Option<End>>,
@@ -92,7 +92,7 @@ impl Process {
                 .unwrap_or_default()
                 .as_secs_f64(),
             api: Api::new(world.clone()),
-            engine: Engine::default(),
+            history: History::default(),
             tasks: Tasks::new(world.runtime.clone()),
             identity: Mutex::new(None),
             end: watch::Sender::new(None),
@@ -178,8 +178,13 @@ impl Process {
         }
         let process = self.clone();
         let pem = certificate.map(|certificate| certificate.pem);
-        self.tasks
-            .spawn(async move { process.heartbeats(&callback_url, pem.as_deref()).await });
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = process.heartbeats(&callback_url, pem.as_deref()) => {}
+                // Matters when the machine dies: its tasks are kept then.
+                _ = process.ended() => {}
+            }
+        });
         Ok(())
     }
 

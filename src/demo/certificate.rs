@@ -87,3 +87,21 @@ fn address_extension(address: Ipv4Addr) -> CustomExtension {
     extension.set_criticality(true);
     extension
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_is_a_critical_alternative_name() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let made = make("machine-1", Ipv4Addr::LOCALHOST, Curve::P256, &provider).unwrap();
+        let der = rustls::pki_types::pem::PemObject::from_pem_slice(made.pem.as_bytes()).unwrap();
+        let der: rustls::pki_types::CertificateDer<'_> = der;
+        // OID 2.5.29.17, TRUE, OCTET STRING { SEQUENCE { [7] 127.0.0.1 } }
+        let expected = [
+            6, 3, 0x55, 0x1d, 0x11, 1, 1, 0xff, 4, 8, 0x30, 6, 0x87, 4, 127, 0, 0, 1,
+        ];
+        assert!(der.windows(expected.len()).any(|window| window == expected));
+    }
+}

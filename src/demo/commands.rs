@@ -8,15 +8,14 @@
 //! `standby.prepare_image`, `standby.get_partition_uuids`, `standby.sync`, `standby.power_off`, `standby.run_image`,
 //! `image.install_bootloader`, `log.collect_system_logs` and `system.lockdown`. Any other is an unknown command.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use tokio::sync::Notify;
 
 use super::agent::{End, Process};
-use super::journal::CommandRecord;
+use super::history::{AgentError, Entry, FAILED, Outcome, RUNNING, Refusal, SUCCEEDED};
+use super::journal::{CommandRecord, Journal};
 use super::logs;
 use super::write;
 
@@ -29,55 +28,6 @@ const EXTENSIONS: [&str; 10] = [
     "standby", "clean", "deploy", "service", "flow", "image", "log", "rescue", "poll", "system",
 ];
 
-/// A request that the agent does not carry out, with the agent's own status and text.
-#[derive(Debug)]
-pub(crate) struct Refusal {
-    pub(crate) status: u16,
-    pub(crate) text: String,
-}
-
-impl Refusal {
-    pub(crate) fn new(status: u16, text: impl Into<String>) -> Self {
-        Self {
-            status,
-            text: text.into(),
-        }
-    }
-}
-
-/// An error in the agent's own terms, as it appears in `command_error`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct AgentError {
-    pub(crate) kind: &'static str,
-    pub(crate) code: u16,
-    pub(crate) message: &'static str,
-    pub(crate) details: String,
-}
-
-impl AgentError {
-    /// What becomes of an error that is not the agent's own.
-    pub(crate) fn execution(details: impl Into<String>) -> Self {
-        let message = "Command execution failed";
-        Self {
-            kind: "CommandExecutionError",
-            code: 500,
-            message,
-            details: details.into(),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        json!({"type": self.kind, "code": self.code, "message": self.message, "details": self.details})
-    }
-}
-
-/// How an asynchronous command ended.
-pub(crate) enum Outcome {
-    Succeeded(Value),
-    Failed(AgentError),
-    VersionMismatch(AgentError),
-}
-
 /// How a synchronous command ended.
 enum SyncOutcome {
     Succeeded(Value),
@@ -86,33 +36,6 @@ enum SyncOutcome {
     /// Wrong arguments in Python. The agent cannot write the error as JSON, ever.
     TypeError,
 }
-
-/// The commands of one process, oldest first.
-#[derive(Default)]
-pub(crate) struct Engine {
-    /// Held while a command is being accepted, and by a synchronous one while it runs.
-    turn: tokio::sync::Mutex<()>,
-    list: Mutex<Vec<Entry>>,
-    changed: Notify,
-    /// Answer to `get_partition_uuids`; `{}` until an image was written by this process.
-    partition_uuids: Mutex<Value>,
-    /// Images that are still on the ramdisk and need no second download.
-    cached_images: Mutex<HashSet<String>>,
-}
-
-struct Entry {
-    id: String,
-    name: String,
-    status: &'static str,
-    error: Value,
-    result: Value,
-    /// Cannot be shown.
-    is_poisoned: bool,
-}
-
-const RUNNING: &str = "RUNNING";
-const SUCCEEDED: &str = "SUCCEEDED";
-const FAILED: &str = "FAILED";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
@@ -171,13 +94,13 @@ pub(crate) async fn execute(
     params: Map<String, Value>,
     wait: bool,
 ) -> Result<String, Refusal> {
-    let engine = &process.engine;
-    let turn = engine.turn.lock().await;
+    let history = &process.history;
+    let turn = history.turn.lock().await;
     let Some((extension, short_name)) = full_name.split_once('.') else {
         let text = "Invalid command: Command name must be of the form <extension>.<name>";
         return Err(Refusal::new(400, text));
     };
-    if let Some(running) = engine
+    if let Some(running) = history
         .entries()
         .last()
         .filter(|entry| entry.status == RUNNING)
@@ -210,13 +133,13 @@ pub(crate) async fn execute(
         finished_at: None,
         status: RUNNING,
     };
+    process.note(|journal| journal.commands.push(record));
     if command.is_async() {
-        process.note(|journal| journal.commands.push(record));
-        engine.push(Entry::running(&id, short_name));
+        history.push(Entry::running(&id, short_name));
         start(process, command, id.clone(), short_name.to_owned(), params);
         drop(turn);
         if wait {
-            engine.finished(&id).await;
+            history.finished(&id).await;
         }
         return Ok(id);
     }
@@ -227,31 +150,28 @@ pub(crate) async fn execute(
     } else {
         FAILED
     };
-    process.note(|journal| {
-        journal.commands.push(CommandRecord {
-            finished_at: Some(Instant::now()),
+    let listed = match outcome {
+        SyncOutcome::Succeeded(result) => Some(Entry {
             status,
-            ..record
-        });
-    });
-    match outcome {
-        SyncOutcome::Succeeded(result) => {
-            engine.push(Entry {
-                status,
-                result,
-                ..Entry::running(&id, short_name)
-            });
-            Ok(id)
-        }
-        SyncOutcome::KeyError => Err(extension_not_found(extension)),
-        SyncOutcome::TypeError => {
-            engine.push(Entry {
-                status,
-                is_poisoned: true,
-                ..Entry::running(&id, full_name)
-            });
-            Ok(id)
-        }
+            result,
+            ..Entry::running(&id, short_name)
+        }),
+        SyncOutcome::KeyError => None,
+        SyncOutcome::TypeError => Some(Entry {
+            status,
+            is_poisoned: true,
+            ..Entry::running(&id, full_name)
+        }),
+    };
+    let is_listed = listed.is_some();
+    if let Some(entry) = listed {
+        history.push(entry);
+    }
+    process.note(|journal| note_finished(journal, &id, status));
+    if is_listed {
+        Ok(id)
+    } else {
+        Err(extension_not_found(extension))
     }
 }
 
@@ -286,20 +206,23 @@ fn start(
                 ("CLEAN_VERSION_MISMATCH", error.to_json(), Value::Null)
             }
         };
-        this.note(|journal| {
-            if let Some(record) = journal
-                .commands
-                .iter_mut()
-                .rev()
-                .find(|record| record.id == id)
-            {
-                record.finished_at = Some(Instant::now());
-                record.status = status;
-            }
-        });
-        this.engine.finish(&id, status, error, result);
+        // The list first: who is woken by the journal must find it finished.
+        this.history.finish(&id, status, error, result);
         this.force_heartbeat();
+        this.note(|journal| note_finished(journal, &id, status));
     });
+}
+
+fn note_finished(journal: &mut Journal, id: &str, status: &'static str) {
+    if let Some(record) = journal
+        .commands
+        .iter_mut()
+        .rev()
+        .find(|record| record.id == id)
+    {
+        record.finished_at = Some(Instant::now());
+        record.status = status;
+    }
 }
 
 async fn run_async(
@@ -322,7 +245,7 @@ async fn run_async(
         }
         Command::PowerOff | Command::RunImage => {
             tokio::time::sleep(FAREWELL).await;
-            if process.engine.has_written() {
+            if process.history.has_written() {
                 process.machine.boot_instance_next();
             }
             process.end(if command == Command::PowerOff {
@@ -358,11 +281,11 @@ async fn run_sync(
             SyncOutcome::Succeeded(write::deploy_steps())
         }
         _ if !takes_nothing => SyncOutcome::TypeError,
-        Command::GetPartitionUuids => SyncOutcome::Succeeded(process.engine.partition_uuids()),
+        Command::GetPartitionUuids => SyncOutcome::Succeeded(process.history.partition_uuids()),
         Command::Sync => SyncOutcome::Succeeded(Value::Null),
         Command::CollectSystemLogs => {
             let text = process
-                .engine
+                .history
                 .entries()
                 .iter()
                 .map(|entry| format!("{} {}\n", entry.name, entry.status))
@@ -377,7 +300,7 @@ async fn run_sync(
         }
         Command::Lockdown => {
             let this = process.clone();
-            if process.engine.has_written() {
+            if process.history.has_written() {
                 process.machine.boot_instance_next();
             }
             process.tasks.spawn(async move {
@@ -416,136 +339,6 @@ pub(crate) fn missing_arguments(
         "{function}() missing {} required positional argument{plural}: {list}",
         missing.len()
     ))
-}
-
-impl Engine {
-    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, entry: Entry) {
-        self.entries().push(entry);
-    }
-
-    fn finish(&self, id: &str, status: &'static str, error: Value, result: Value) {
-        if let Some(entry) = self.entries().iter_mut().find(|entry| entry.id == id) {
-            (entry.status, entry.error, entry.result) = (status, error, result);
-        }
-        self.changed.notify_waiters();
-    }
-
-    /// Waits until a command is not running.
-    pub(crate) async fn finished(&self, id: &str) {
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            if !self
-                .entries()
-                .iter()
-                .any(|entry| entry.id == id && entry.status == RUNNING)
-            {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    /// Whether the last command is running.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.entries()
-            .last()
-            .is_some_and(|entry| entry.status == RUNNING)
-    }
-
-    /// All commands as JSON.
-    pub(crate) fn show_all(&self) -> Result<Value, Refusal> {
-        let commands = self
-            .entries()
-            .iter()
-            .map(Entry::show)
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(json!({"commands": commands}))
-    }
-
-    /// One command as JSON.
-    pub(crate) fn show(&self, id: &str) -> Result<Value, Refusal> {
-        match self.entries().iter().find(|entry| entry.id == id) {
-            Some(entry) => entry.show(),
-            None => Err(Refusal::new(
-                404,
-                format!("Not found: Command Result with id {id} not found."),
-            )),
-        }
-    }
-
-    fn partition_uuids(&self) -> Value {
-        let uuids = self
-            .partition_uuids
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        if uuids.is_null() { json!({}) } else { uuids }
-    }
-
-    fn has_written(&self) -> bool {
-        !self
-            .partition_uuids
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_null()
-    }
-
-    /// Remembers what was written; `uuids` as `get_partition_uuids` shall answer.
-    pub(crate) fn note_written(&self, image_id: &str, is_kept: bool, uuids: Value) {
-        *self
-            .partition_uuids
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = uuids;
-        if is_kept {
-            self.cached_images
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(image_id.to_owned());
-        }
-    }
-
-    /// Whether this process wrote the image before and kept it.
-    pub(crate) fn keeps(&self, image_id: &str) -> bool {
-        self.cached_images
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(image_id)
-    }
-}
-
-impl Entry {
-    fn running(id: &str, name: &str) -> Self {
-        Self {
-            id: id.to_owned(),
-            name: name.to_owned(),
-            status: RUNNING,
-            error: Value::Null,
-            result: Value::Null,
-            is_poisoned: false,
-        }
-    }
-
-    fn show(&self) -> Result<Value, Refusal> {
-        if self.is_poisoned {
-            return Err(Refusal::new(
-                500,
-                "Object of type TypeError is not JSON serializable",
-            ));
-        }
-        Ok(json!({
-            "id": self.id,
-            "command_name": self.name,
-            "command_status": self.status,
-            "command_error": self.error,
-            "command_result": self.result,
-        }))
-    }
 }
 
 #[cfg(test)]

@@ -17,14 +17,16 @@
 mod agent;
 mod api;
 mod certificate;
+mod client;
 mod commands;
 pub mod faults;
 pub mod fleet;
+mod history;
 pub mod journal;
 mod logs;
 mod machine;
-//mod report;
-//mod run;
+mod report;
+mod run;
 mod serve;
 mod tasks;
 mod write;
@@ -32,4 +34,6 @@ mod write;
 pub use faults::{Answer, BadAnswer, Fault, Faults, Times, WriteError, WriteWhenLost};
 pub use fleet::{Fleet, FleetOptions, PowerHook, Scheme};
 pub use journal::{CommandRecord, HeartbeatRecord, Journal, RefusalRecord, WriteRecord};
-//pub use run::{ConductorSettings, DemoEnd, DemoError, DemoOptions, RunningConductor, StartConductor, run};
+pub use run::{
+    ConductorSettings, DemoEnd, DemoError, DemoOptions, RunningConductor, StartConductor, run,
+};

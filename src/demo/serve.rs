@@ -26,8 +26,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::agent::{End, Process};
 use super::api::AGENT_VERSION;
-use super::commands::{self, Refusal};
+use super::commands;
 use super::faults::{Answer, BadAnswer, Fault, WriteWhenLost};
+use super::history::Refusal;
 use super::journal::RefusalRecord;
 
 const BACKLOG: u32 = 128;
@@ -183,8 +184,8 @@ fn list(process: &Process, query: &Query) -> Result<Response<Body>, Dropped> {
     if !process.accepts_token(query.token.as_deref()) {
         return Ok(refuse(&wrong_token()));
     }
-    let answer = shown(process.engine.show_all());
-    if process.engine.is_busy() {
+    let answer = shown(process.history.show_all());
+    if process.history.is_busy() {
         return Ok(damage(process, Answer::ToCommandList, answer));
     }
     Ok(answer.into_response())
@@ -195,9 +196,9 @@ async fn show(process: &Process, query: &Query, id: &str) -> Response<Body> {
         return refuse(&wrong_token());
     }
     if query.wait {
-        process.engine.finished(id).await;
+        process.history.finished(id).await;
     }
-    shown(process.engine.show(id)).into_response()
+    shown(process.history.show(id)).into_response()
 }
 
 /// `POST /v1/commands/`.
@@ -267,11 +268,11 @@ async fn run(
     };
     if is_step && let Some(write) = faults.take(loses) {
         if write == WriteWhenLost::AlreadyFinished {
-            process.engine.finished(&id).await;
+            process.history.finished(&id).await;
         }
         return Err(Dropped);
     }
-    let answer = shown(process.engine.show(&id));
+    let answer = shown(process.history.show(&id));
     Ok(if is_step {
         damage(process, Answer::ToExecuteStep, answer)
     } else {

@@ -10,8 +10,9 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::agent::{End, Process};
-use super::commands::{AgentError, Outcome, missing_arguments};
+use super::commands::missing_arguments;
 use super::faults::{Fault, Times, WriteError};
+use super::history::{AgentError, Outcome};
 use super::journal::WriteRecord;
 use super::tasks::random_between;
 
@@ -232,7 +233,7 @@ async fn write(
         }
     }) {
         Some(takes) => takes.as_secs_f64(),
-        None if process.engine.keeps(&image_id) => 0.0,
+        None if process.history.keeps(&image_id) => 0.0,
         None => random_between(
             options.write_time.0.as_secs_f64(),
             options.write_time.1.as_secs_f64(),
@@ -252,7 +253,7 @@ async fn write(
         uuids["efi system partition uuid"] =
             format!("{:04X}-{:04X}", root_uuid.len(), image_id.len()).into();
     }
-    process.engine.note_written(&image_id, !is_streamed, uuids);
+    process.history.note_written(&image_id, !is_streamed, uuids);
     process.note(|journal| journal.writes_finished += 1);
     Ok(format!(
         "image ({image_id}) written to device {DEVICE} root_uuid={root_uuid}"
