@@ -11,7 +11,7 @@ use std::time::Duration;
 use tiny_conductor::{Flaw, TinyConductor};
 use upbeat::demo::{DemoEnd, DemoOptions, run};
 
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 
 async fn demo(nodes: usize, flaw: Flaw) -> DemoEnd {
     let options = DemoOptions {

@@ -159,6 +159,18 @@ impl Fleet {
         self.machine(mac).is_some_and(|machine| machine.is_on())
     }
 
+    /// A hook for a driver that presses this fleet's switches. It does not keep the fleet alive.
+    pub fn power_hook(self: &Arc<Self>) -> PowerHook {
+        let fleet = Arc::downgrade(self);
+        Arc::new(move |_node_uuid, macs, on| {
+            if let Some(fleet) = fleet.upgrade() {
+                for mac in macs {
+                    fleet.power(mac, on);
+                }
+            }
+        })
+    }
+
     /// A copy of what happened on the machine so far; empty for a machine that is not of this fleet.
     pub fn journal(&self, mac: &str) -> Journal {
         self.machine(mac)

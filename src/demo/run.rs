@@ -472,10 +472,20 @@ fn allow_open_files(nodes: usize) -> Result<(), DemoError> {
     Ok(())
 }
 
+/// Waits for Ctrl-C, or for the signal that service managers send.
 async fn wait_for_interrupt() {
-    if let Err(error) = tokio::signal::ctrl_c().await {
-        tracing::warn!(%error, "Ctrl-C cannot be waited for");
-        std::future::pending::<()>().await;
+    use tokio::signal::unix::{SignalKind, signal};
+    let signals = signal(SignalKind::interrupt())
+        .and_then(|interrupt| Ok((interrupt, signal(SignalKind::terminate())?)));
+    match signals {
+        Ok((mut interrupt, mut terminate)) => tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        },
+        Err(error) => {
+            tracing::warn!(%error, "Ctrl-C cannot be waited for");
+            std::future::pending().await
+        }
     }
 }
 

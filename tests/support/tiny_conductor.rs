@@ -53,7 +53,7 @@ impl StartConductor for TinyConductor {
         let client = reqwest::Client::builder()
             .tls_danger_accept_invalid_certs(true)
             .pool_max_idle_per_host(0)
-            .timeout(Duration::from_secs(2))
+            .timeout(Duration::from_secs(10))
             .build()
             .unwrap();
         let listener = TcpListener::bind(settings.listen)
@@ -279,10 +279,20 @@ impl Shared {
                 continue;
             };
             let list: Value = answer.json().await.map_err(|error| error.to_string())?;
-            let last = list["commands"].as_array().unwrap().last().unwrap();
-            if last["command_name"] == "execute_deploy_step"
-                && last["command_status"] == "SUCCEEDED"
-            {
+            // Nothing listed: the command did not arrive.
+            let last = list["commands"]
+                .as_array()
+                .unwrap()
+                .last()
+                .cloned()
+                .unwrap_or_default();
+            if last["command_name"] != "execute_deploy_step" {
+                let _ = self
+                    .post(agent, "deploy.execute_deploy_step", params.clone())
+                    .await;
+                continue;
+            }
+            if last["command_status"] == "SUCCEEDED" {
                 if !std::mem::take(&mut sends_again) {
                     return Ok(());
                 }
