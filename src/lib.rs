@@ -6,6 +6,7 @@ pub mod clock;
 pub mod command;
 pub mod conductor;
 pub mod config;
+pub mod demo;
 pub mod driver;
 pub mod http;
 pub mod node;
