@@ -58,7 +58,8 @@ class Case(unittest.TestCase):
 
     def partition(self, label):
         subprocess.run(["parted", "-s", self.disk.path, "mklabel", label,
-                        "mkpart", "primary", "1MiB", "8MiB"], check=True)
+                        "mkpart", "primary", "1MiB", "8MiB"], check=True,
+                       capture_output=True)
 
     def events(self):
         with open(os.path.join(self.workdir, "events.jsonl")) as file:

@@ -85,12 +85,17 @@ impl Machine {
         if self.tls {
             command.arg("--tls");
         }
+        let console = self.folder.path().join("console.log");
+        let output = std::fs::File::create(&console).expect("the console log is made");
         let process = command
             .stdin(Stdio::null())
+            .stdout(output.try_clone().expect("one log for both streams"))
+            .stderr(output)
             .spawn()
             .expect("the harness starts");
         Agent {
             process,
+            console,
             log: self.workdir().join("agent.log"),
         }
     }
@@ -121,6 +126,8 @@ impl Machine {
 /// A running agent; ended when dropped, as by switching the machine off.
 pub struct Agent {
     process: Child,
+    /// What the harness says, the agent too before it has a log.
+    console: PathBuf,
     log: PathBuf,
 }
 
