@@ -2,6 +2,7 @@
 //! Upbeat, a bare-metal conductor.
 
 pub mod agent;
+pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod conductor;
@@ -12,5 +13,6 @@ pub mod http;
 pub mod node;
 pub mod observe;
 pub mod retry;
+pub mod serve;
 pub mod store;
 pub mod timestamp;
