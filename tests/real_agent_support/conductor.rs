@@ -44,7 +44,7 @@ impl Conductor {
              [database]\n\
              url = \"sqlite://{}/upbeat.db\"\n\
              [agent]\n\
-             heartbeat_timeout_s = 10\n\
+             heartbeat_timeout = 10\n\
              require_tls = {require_tls}\n\
              callback_networks = [\"127.0.0.0/8\"]\n",
             folder.path().display()
