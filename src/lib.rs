@@ -5,5 +5,6 @@ pub mod clock;
 pub mod command;
 pub mod conductor;
 pub mod node;
+pub mod observe;
 pub mod store;
 pub mod timestamp;
