@@ -298,7 +298,12 @@ mod tests {
             sqlite("/var/lib/u.db")
         );
         assert_eq!(Place::parse("sqlite://u.db"), sqlite("u.db"));
-        for url in ["postgres://u@h/d", "postgresql://u@h/d"] {
+        for url in [
+            "postgres://u@h/d",
+            "postgresql://u@h:5433/d?sslmode=disable",
+            "postgres:///d?host=/var/run/postgresql",
+            "postgres://u@%2Fvar%2Frun%2Fpostgresql/d",
+        ] {
             assert!(matches!(Place::parse(url), Ok(Place::Postgres(_))), "{url}");
         }
         for url in [

@@ -8,8 +8,8 @@ use upbeat::node::{
     Severity,
 };
 use upbeat::store::{
-    COMMANDS_KEPT_PER_NODE, HISTORY_KEPT_PER_NODE, Ident, NodeFilter, Page, ReadError, SaveError,
-    Store,
+    COMMANDS_KEPT_PER_NODE, HISTORY_KEPT_PER_NODE, Ident, NodeFilter, Page, PortFilter, ReadError,
+    SaveError, Store,
 };
 use upbeat::timestamp::Timestamp;
 use uuid::Uuid;
@@ -294,7 +294,6 @@ pub async fn commands_are_kept_as_a_ledger(database: &Database, store: &Store) {
              FROM commands ORDER BY number",
         )
     };
-    let mut at = 10;
     let mut command = Command::planned(CommandId(1), Request::Sync, Timestamp(10));
     let finish = Finish::Failed {
         kind: "E".to_owned(),
@@ -320,7 +319,7 @@ pub async fn commands_are_kept_as_a_ledger(database: &Database, store: &Store) {
             "1 standby.sync 2 finished 10 14 E: bad\u{fffd}",
         ),
     ];
-    for (attempt, phase, row) in phases {
+    for (at, (attempt, phase, row)) in (10..).zip(phases) {
         command.attempt = attempt;
         command.phase = phase;
         let save = update(&mut node, |node| {
@@ -329,7 +328,6 @@ pub async fn commands_are_kept_as_a_ledger(database: &Database, store: &Store) {
         });
         store.writer.save(save).await.unwrap();
         assert_eq!(ledger(), [row]);
-        at += 1;
     }
     for number in 2..=u64::try_from(COMMANDS_KEPT_PER_NODE).unwrap() + 3 {
         let save = update(&mut node, |node| {
@@ -402,6 +400,10 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
     enrol(store, std::slice::from_ref(&one)).await;
     let mut stale = one.clone();
     stale.version = 7;
+    // Fails at its second port, when the node and the first port are already written.
+    let mut half = a_node(6);
+    half.ports = vec![a_port(1), a_port(2), a_port(3)];
+    half.ports[1].address = a_port(1).address;
     let mut renamed = a_node(4);
     renamed.attributes.name = Some("node-1".to_owned());
     let saves = vec![
@@ -409,6 +411,7 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
         update(&mut stale, |_| {}),
         insert(&a_node(3)),
         insert(&renamed),
+        insert(&half),
         insert(&a_node(5)),
         // Good only if the one before it was stored in the same commit.
         update(&mut a_node(5), |node| {
@@ -426,6 +429,7 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
             Err(SaveError::VersionConflict),
             Ok(()),
             duplicate("name", "node-1"),
+            duplicate("address", &a_port(1).address),
             Ok(()),
             Ok(()),
         ]
@@ -437,6 +441,14 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
         .map(|node| node.attributes.name.unwrap())
         .collect();
     assert_eq!(names, ["node-1", "node-2", "node-3", "node-5"]);
+    let ports = store.reader.ports(PortFilter::default(), first(10)).await;
+    assert_eq!(ports, Ok(Vec::new()));
+    // Only what was stored is counted.
+    let commits = database.commits.lock().unwrap();
+    assert_eq!(
+        commits.iter().map(|commit| commit.saves).sum::<usize>(),
+        1 + 4
+    );
 }
 
 pub async fn a_full_queue_is_told_at_once(database: &Database, _: &Store) {
