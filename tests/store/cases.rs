@@ -9,12 +9,14 @@ use upbeat::node::{
 };
 use upbeat::store::{
     COMMANDS_KEPT_PER_NODE, HISTORY_KEPT_PER_NODE, Ident, NodeFilter, Page, PortFilter, ReadError,
-    SaveError, Store,
+    SAVES_PER_COMMIT, SaveError, Store,
 };
 use upbeat::timestamp::Timestamp;
 use uuid::Uuid;
 
-use super::support::{Database, a_line, a_node, a_port, enrol, first, insert, remove, update};
+use super::support::{
+    Database, QUEUE_MAX, a_line, a_node, a_port, enrol, first, insert, remove, update,
+};
 
 async fn stored(store: &Store, id: NodeId) -> Option<Node> {
     store.reader.node(Ident::Id(id)).await.unwrap()
@@ -374,12 +376,17 @@ pub async fn what_waits_is_found_at_start(_: &Database, store: &Store) {
 }
 
 pub async fn many_saves_share_a_commit(database: &Database, store: &Store) {
-    let nodes: Vec<Node> = (1..=300).map(a_node).collect();
-    let held = database.hold_writes();
-    let saves = nodes.iter().map(|node| store.writer.save(insert(node)));
-    let all = join_all(saves);
-    let release = async move { drop(held) };
-    let (results, ()) = tokio::join!(all, release);
+    let nodes: Vec<Node> = (0..=QUEUE_MAX)
+        .map(|n| a_node(u32::try_from(n).unwrap()))
+        .collect();
+    let first_one = database.gate.stop_at(store, insert(&nodes[0])).await;
+    let saves = join_all(
+        nodes[1..]
+            .iter()
+            .map(|node| store.writer.save(insert(node))),
+    );
+    let (results, ()) = tokio::join!(saves, async { database.gate.open() });
+    assert_eq!(first_one.await.unwrap(), Ok(()));
     assert!(results.iter().all(Result::is_ok));
     let listed = store
         .reader
@@ -387,12 +394,8 @@ pub async fn many_saves_share_a_commit(database: &Database, store: &Store) {
         .await;
     assert_eq!(listed.unwrap(), nodes);
     let commits = database.commits.lock().unwrap();
-    assert_eq!(
-        commits.iter().map(|commit| commit.saves).sum::<usize>(),
-        300
-    );
-    // The first may have been taken alone; then 256; then the rest.
-    assert!(commits.len() <= 4, "{commits:?}");
+    let saves: Vec<usize> = commits.iter().map(|commit| commit.saves).collect();
+    assert_eq!(saves, [1, SAVES_PER_COMMIT, QUEUE_MAX - SAVES_PER_COMMIT]);
 }
 
 pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
@@ -418,10 +421,10 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
             node.last_error = Some("e".to_owned())
         }),
     ];
-    let held = database.hold_writes();
+    // All of them in one batch.
+    database.gate.stop_at(store, insert(&a_node(9))).await;
     let all = join_all(saves.into_iter().map(|save| store.writer.save(save)));
-    let release = async move { drop(held) };
-    let (results, ()) = tokio::join!(all, release);
+    let (results, ()) = tokio::join!(all, async { database.gate.open() });
     assert_eq!(
         results,
         [
@@ -440,45 +443,32 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
         .into_iter()
         .map(|node| node.attributes.name.unwrap())
         .collect();
-    assert_eq!(names, ["node-1", "node-2", "node-3", "node-5"]);
+    assert_eq!(names, ["node-1", "node-9", "node-2", "node-3", "node-5"]);
     let ports = store.reader.ports(PortFilter::default(), first(10)).await;
     assert_eq!(ports, Ok(Vec::new()));
     // Only what was stored is counted.
     let commits = database.commits.lock().unwrap();
-    assert_eq!(
-        commits.iter().map(|commit| commit.saves).sum::<usize>(),
-        1 + 4
-    );
+    let saves: Vec<usize> = commits.iter().map(|commit| commit.saves).collect();
+    assert_eq!(saves, [1, 1, 4]);
 }
 
-pub async fn a_full_queue_is_told_at_once(database: &Database, _: &Store) {
-    let other = if database.is_sqlite() {
-        Database::sqlite()
-    } else {
-        Database::postgres().unwrap()
-    };
-    let store = other
-        .try_open_with(&upbeat::store::StoreSettings {
-            queue_max: 2,
-            ..other.settings()
-        })
-        .unwrap();
-    let held = other.hold_writes();
-    // One may be in the writer's hand, two are in the queue, and nothing moves before the lock is dropped.
-    let nodes: Vec<Node> = (1..=5).map(a_node).collect();
-    let all = join_all(nodes.iter().map(|node| store.writer.save(insert(node))));
-    let release = async move { drop(held) };
-    let (results, ()) = tokio::join!(all, release);
-    let refused = results
-        .iter()
-        .filter(|result| **result == Err(SaveError::Overloaded))
-        .count();
-    let done = results.iter().filter(|result| result.is_ok()).count();
-    assert!(refused == 2 || refused == 3, "{results:?}");
-    assert_eq!(refused + done, 5, "{results:?}");
-    let listed = store.reader.nodes(NodeFilter::default(), first(10)).await;
-    assert_eq!(listed.unwrap().len(), done);
-    store.handle.close().await;
+pub async fn a_full_queue_is_told_at_once(database: &Database, store: &Store) {
+    let nodes: Vec<Node> = (0..=QUEUE_MAX + 1)
+        .map(|n| a_node(u32::try_from(n).unwrap()))
+        .collect();
+    let in_hand = database.gate.stop_at(store, insert(&nodes[0])).await;
+    let saves = join_all(
+        nodes[1..]
+            .iter()
+            .map(|node| store.writer.save(insert(node))),
+    );
+    let (mut results, ()) = tokio::join!(saves, async { database.gate.open() });
+    assert_eq!(in_hand.await.unwrap(), Ok(()));
+    assert_eq!(results.pop(), Some(Err(SaveError::Overloaded)));
+    assert!(results.iter().all(Result::is_ok));
+    let last = nodes.last().unwrap();
+    assert_eq!(stored(store, last.id).await, None);
+    store.writer.save(insert(last)).await.unwrap();
 }
 
 pub async fn facts_are_set_once(_: &Database, store: &Store) {
