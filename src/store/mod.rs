@@ -22,6 +22,8 @@ mod ports;
 mod reader;
 mod rows;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod types;
 mod writer;
 
