@@ -24,8 +24,9 @@ pub(super) struct Certificate {
 impl Certificate {
     /// Reads the first certificate of a PEM text.
     pub(super) fn from_pem(pem: &str) -> Result<Certificate, String> {
-        let der = CertificateDer::from_pem_slice(pem.as_bytes())
-            .map_err(|error| format!("the agent's certificate is not readable PEM: {error:?}"))?;
+        let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| {
+            format!("the agent's certificate is not a readable PEM text ({error})")
+        })?;
         let sha256 = Sha256::digest(&der)
             .iter()
             .map(|byte| format!("{byte:02x}"))
