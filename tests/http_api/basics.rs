@@ -46,7 +46,7 @@ async fn every_answer_has_a_request_id() {
 #[actix_web::test]
 async fn versions_are_negotiated() {
     let server = server().await;
-    let served = |headers: String| async {
+    let served = async |headers: String| -> String {
         let answer = server
             .raw("GET", "/v1/nodes", &headers, b"")
             .await
