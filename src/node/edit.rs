@@ -39,6 +39,12 @@ pub(super) fn delete(mut turn: Turn<'_>) -> Step {
 
 pub(super) fn port_create(mut turn: Turn<'_>, port: Port) -> Step {
     let id = port.id;
+    // Other nodes' ports are compared by the store.
+    if turn.node.ports.iter().any(|other| other.id == id) {
+        return turn.refuse(Refused::Conflict {
+            text: format!("port uuid {id} is already in use; it must be unique."),
+        });
+    }
     turn.node.ports.push(port);
     turn.reply(Reply::PortCreated(id), Outcome::Changed)
 }

@@ -1,0 +1,18 @@
+//! The API as clients and agents see it: status codes, both envelopes, versions, bad input; with a real conductor and a real
+//! database behind it, over real connections on loopback.
+
+#[path = "support/conductor.rs"]
+mod support;
+
+#[path = "http_api/agents.rs"]
+mod agents;
+#[path = "http_api/bad_input.rs"]
+mod bad_input;
+#[path = "http_api/basics.rs"]
+mod basics;
+#[path = "http_api/nodes.rs"]
+mod nodes;
+#[path = "http_api/ports.rs"]
+mod ports;
+#[path = "http_api/server.rs"]
+mod server;
