@@ -192,15 +192,23 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The causes of an error, outermost first, without repetitions and without the URL.
+/// The causes of an error, outermost first, without the layers of the library and without the URL.
 fn describe(error: reqwest::Error) -> String {
-    let timed_out = error.is_timeout();
+    if error.is_timeout() {
+        return if error.is_connect() {
+            "no connection in time".to_owned()
+        } else {
+            "no answer in time".to_owned()
+        };
+    }
     let error = error.without_url();
     let mut texts: Vec<String> = Vec::new();
     let mut cause = error.source();
     while let Some(error) = cause {
         let text = error.to_string();
-        if texts.last().is_none_or(|last| !last.contains(&text)) {
+        let is_layer =
+            text.starts_with("client error (") || text == "request or response body error";
+        if !is_layer && texts.last().is_none_or(|last| !last.contains(&text)) {
             texts.push(text);
         }
         cause = error.source();
@@ -208,12 +216,7 @@ fn describe(error: reqwest::Error) -> String {
     if texts.is_empty() {
         texts.push(error.to_string());
     }
-    let text = texts.join(": ");
-    if timed_out && !text.contains("timed out") {
-        format!("no answer in time ({text})")
-    } else {
-        text
-    }
+    texts.join(": ")
 }
 
 fn is_certificate_mismatch(error: &reqwest::Error) -> bool {

@@ -27,7 +27,9 @@ pub fn entry(document: &Value) -> Result<Entry, String> {
                 Some(other) => format!("a command whose {key} is {}, not a string", kind_of(other)),
             })
     };
-    let result = object.get("command_result").cloned().unwrap_or(Value::Null);
+    let mut result = object.get("command_result").cloned().unwrap_or(Value::Null);
+    let operation = operation_of(&result);
+    drop_echo(&mut result);
     let (error_kind, error_message) = error_of(object.get("command_error").unwrap_or(&Value::Null));
     Ok(Entry {
         id: text("id")?.to_owned(),
@@ -35,7 +37,7 @@ pub fn entry(document: &Value) -> Result<Entry, String> {
         status: status(text("command_status")?),
         error_kind,
         error_message,
-        operation: operation_of(&result),
+        operation,
         result,
     })
 }
@@ -111,11 +113,21 @@ fn error_of(error: &Value) -> (String, String) {
 }
 
 /// The operation id echoed inside the step of a result.
+/// Where an agent echoes the step it was given.
+const ECHOES: [&str; 3] = ["deploy_step", "clean_step", "service_step"];
+
 fn operation_of(result: &Value) -> Option<String> {
-    ["deploy_step", "clean_step", "service_step"]
+    ECHOES
         .iter()
         .find_map(|key| result.get(key)?.get(OPERATION_KEY)?.as_str())
         .map(str::to_owned)
+}
+
+/// Takes the echoed step out of a result: it tells nothing new, and it holds the config drive, which has no place in the ledger.
+fn drop_echo(result: &mut Value) {
+    if let Some(result) = result.as_object_mut() {
+        result.retain(|key, _| !ECHOES.contains(&key.as_str()));
+    }
 }
 
 fn kind_of(value: &Value) -> &'static str {

@@ -5,6 +5,7 @@
 //! the same function.
 
 mod answers;
+pub mod attributes;
 mod deadlines;
 pub mod deploy;
 mod edit;
@@ -17,6 +18,7 @@ mod limits;
 mod manage;
 pub mod masking;
 mod outcome;
+pub mod ports;
 mod power;
 mod provision;
 mod refused;
@@ -26,6 +28,7 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 mod turn;
+pub mod update;
 mod upkeep;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};

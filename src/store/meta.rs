@@ -27,3 +27,14 @@ pub(super) fn set_if_absent(
         .execute(c))?;
     meta::table.find(key).select(meta::value).first(conn)
 }
+
+/// Stores `value` under `key`, whatever was there.
+pub(super) fn set(conn: &mut AnyConnection, key: &str, value: &str) -> QueryResult<()> {
+    on_backend!(conn, c => diesel::insert_into(meta::table)
+        .values((meta::key.eq(key), meta::value.eq(value)))
+        .on_conflict(meta::key)
+        .do_update()
+        .set(meta::value.eq(value))
+        .execute(c))?;
+    Ok(())
+}

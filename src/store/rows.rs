@@ -220,6 +220,7 @@ fn error_of(phase: &Phase) -> Option<String> {
             Some("the agent's hardware managers changed since its steps were read".to_owned())
         }
         Finish::Refused { why } => Some(why.to_string()),
+        Finish::Abandoned => Some("given up by the conductor".to_owned()),
         Finish::InstanceLost => Some("the agent that was asked is gone".to_owned()),
     }
 }

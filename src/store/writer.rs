@@ -43,6 +43,8 @@ pub(super) enum Job {
     SetMeta {
         key: String,
         value: String,
+        /// Also where there is a value already.
+        replace: bool,
         answer: oneshot::Sender<Result<String, SaveError>>,
     },
     Close,
@@ -73,10 +75,23 @@ impl Writer {
     /// # Errors
     /// `Overloaded` or `Unavailable`.
     pub async fn set_meta_if_absent(&self, key: &str, value: &str) -> Result<String, SaveError> {
+        self.meta(key, value, false).await
+    }
+
+    /// Stores a fact about the whole database, in place of the one under this key if there is one.
+    ///
+    /// # Errors
+    /// `Overloaded` or `Unavailable`.
+    pub async fn set_meta(&self, key: &str, value: &str) -> Result<(), SaveError> {
+        self.meta(key, value, true).await.map(|_| ())
+    }
+
+    async fn meta(&self, key: &str, value: &str, replace: bool) -> Result<String, SaveError> {
         let (answer, answered) = oneshot::channel();
         self.give(Job::SetMeta {
             key: key.to_owned(),
             value: value.to_owned(),
+            replace,
             answer,
         })?;
         answered.await.unwrap_or_else(|_| Err(gone()))
@@ -253,9 +268,14 @@ impl Thread {
             }
             self.save_all(batch);
             match other {
-                Some(Job::SetMeta { key, value, answer }) => {
+                Some(Job::SetMeta {
+                    key,
+                    value,
+                    replace,
+                    answer,
+                }) => {
                     // The caller may have given up.
-                    let _ = answer.send(self.set_meta(&key, &value));
+                    let _ = answer.send(self.set_meta(&key, &value, replace));
                 }
                 Some(Job::Close) => jobs.close(),
                 #[cfg(test)]
@@ -297,14 +317,19 @@ impl Thread {
         }
     }
 
-    fn set_meta(&mut self, key: &str, value: &str) -> Result<String, SaveError> {
+    fn set_meta(&mut self, key: &str, value: &str, replace: bool) -> Result<String, SaveError> {
         self.with_connection(|conn, _, _, place| {
             let before = |error: diesel::result::Error| Outage {
                 why: explain(place, &error),
                 is_before_commit: true,
             };
             conn.begin_write().map_err(before)?;
-            match meta::set_if_absent(conn, key, value) {
+            let stored = if replace {
+                meta::set(conn, key, value).map(|()| value.to_owned())
+            } else {
+                meta::set_if_absent(conn, key, value)
+            };
+            match stored {
                 Ok(stored) => {
                     commit(conn, place)?;
                     Ok(stored)

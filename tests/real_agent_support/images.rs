@@ -1,0 +1,180 @@
+//! Disk images made for a test, and the HTTP server the agent gets them from.
+
+use std::collections::HashMap;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use actix_web::web::Bytes;
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+const MIB: usize = 1 << 20;
+const SECTOR: usize = 512;
+const MBR_TABLE: usize = 446;
+
+/// An image as it is offered, and the bytes a disk must hold afterwards.
+pub struct Image {
+    /// The file name in its address; failures have to mention it.
+    pub name: String,
+    pub disk_format: &'static str,
+    /// What is downloaded.
+    pub file: Bytes,
+    /// What has to arrive on the disk, from its first byte on.
+    pub content: Bytes,
+}
+
+impl Image {
+    /// A whole-disk image: an MBR with one partition from 1 MiB to the end, and
+    /// bytes without a pattern (the same for the same name and size) in the
+    /// boot code and everywhere behind the MBR.
+    pub fn raw(name: &str, size_mib: usize) -> Image {
+        let mut content = noise(name, size_mib * MIB);
+        let first_sector = MIB / SECTOR;
+        let sectors = size_mib * MIB / SECTOR - first_sector;
+        let entry = &mut content[MBR_TABLE..SECTOR];
+        entry.fill(0);
+        entry[0] = 0x80; // bootable
+        entry[4] = 0x83; // Linux
+        entry[8..12].copy_from_slice(&(first_sector as u32).to_le_bytes());
+        entry[12..16].copy_from_slice(&(sectors as u32).to_le_bytes());
+        entry[64..].copy_from_slice(&[0x55, 0xaa]);
+        let content = Bytes::from(content);
+        Image {
+            name: name.into(),
+            disk_format: "raw",
+            file: content.clone(),
+            content,
+        }
+    }
+
+    /// The same, packed by qemu-img.
+    pub fn qcow2(name: &str, size_mib: usize) -> Image {
+        let raw = Image::raw(name, size_mib);
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (from, to) = (folder.path().join("raw"), folder.path().join("qcow2"));
+        std::fs::write(&from, &raw.content).expect("the raw image is written");
+        let done = Command::new("qemu-img")
+            .args(["convert", "-f", "raw", "-O", "qcow2"])
+            .args([&from, &to])
+            .status();
+        assert!(done.expect("qemu-img runs").success());
+        Image {
+            disk_format: "qcow2",
+            file: Bytes::from(std::fs::read(to).expect("the qcow2 image is read")),
+            ..raw
+        }
+    }
+
+    pub fn sha256(&self) -> String {
+        hex(&Sha256::digest(&self.file))
+    }
+}
+
+/// Serves images at `http://127.0.0.1:port/NAME`, until dropped.
+pub struct ImageServer {
+    url: String,
+    images: Arc<Mutex<HashMap<String, Bytes>>>,
+    handle: actix_web::dev::ServerHandle,
+}
+
+impl ImageServer {
+    pub fn start() -> ImageServer {
+        let images = Arc::new(Mutex::new(HashMap::<String, Bytes>::new()));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (give, take) = std::sync::mpsc::channel();
+        let served = images.clone();
+        std::thread::spawn(move || {
+            actix_rt::System::new().block_on(async move {
+                let server = HttpServer::new(move || {
+                    App::new()
+                        .app_data(web::Data::from(served.clone()))
+                        .default_service(web::to(serve))
+                })
+                .workers(1)
+                .disable_signals()
+                .listen(listener)
+                .expect("the image server listens")
+                .run();
+                give.send(server.handle()).expect("the test waits");
+                server.await
+            })
+        });
+        ImageServer {
+            url,
+            images,
+            handle: take.recv().expect("the image server runs"),
+        }
+    }
+
+    /// Offers the image and answers the instance_info that deploys it.
+    pub fn offer(&self, image: &Image) -> Value {
+        let mut images = self.images.lock().expect("no test panics with the lock");
+        images.insert(image.name.clone(), image.file.clone());
+        self.instance_info(image)
+    }
+
+    /// The instance_info of an image, whether it is offered or not.
+    pub fn instance_info(&self, image: &Image) -> Value {
+        json!({
+            "image_source": format!("{}/{}", self.url, image.name),
+            "image_os_hash_algo": "sha256",
+            "image_os_hash_value": image.sha256(),
+            "image_disk_format": image.disk_format,
+            "image_type": "whole-disk",
+        })
+    }
+}
+
+impl Drop for ImageServer {
+    fn drop(&mut self) {
+        drop(self.handle.stop(false)); // the request to stop is sent at once
+    }
+}
+
+async fn serve(
+    request: HttpRequest,
+    images: web::Data<Mutex<HashMap<String, Bytes>>>,
+) -> HttpResponse {
+    let name = request.path().trim_start_matches('/');
+    let images = images.lock().expect("no test panics with the lock");
+    match images.get(name) {
+        Some(file) => HttpResponse::Ok().body(file.clone()),
+        None => HttpResponse::NotFound().body("no such image"),
+    }
+}
+
+/// What `gzip` and base64 make of a config drive, as the API takes it.
+pub fn packed(drive: &[u8]) -> String {
+    use base64::Engine;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("drive");
+    std::fs::write(&path, drive).expect("the config drive is written");
+    let done = Command::new("gzip")
+        .arg("-c")
+        .arg(Path::new(&path))
+        .output();
+    base64::engine::general_purpose::STANDARD.encode(done.expect("gzip runs").stdout)
+}
+
+/// Bytes without a pattern, the same for the same seed (xorshift).
+pub fn noise(seed: &str, length: usize) -> Vec<u8> {
+    let digest = Sha256::digest(seed);
+    let mut state = u64::from_le_bytes(digest[..8].try_into().expect("eight bytes")) | 1;
+    let words = std::iter::repeat_with(|| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    });
+    let mut bytes: Vec<u8> = words.take(length.div_ceil(8)).flatten().collect();
+    bytes.truncate(length);
+    bytes
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
