@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::run::DemoError;
+use super::setup::DemoError;
 
 /// Recent enough for every field the demo uses, old enough for any server with this API.
 pub(crate) const MICROVERSION: &str = "1.81";
