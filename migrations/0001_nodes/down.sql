@@ -1,0 +1,3 @@
+DROP TABLE meta;
+DROP TABLE ports;
+DROP TABLE nodes;

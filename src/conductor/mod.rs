@@ -1,0 +1,282 @@
+//! Carries events to nodes and their effects away: the only part that knows actors.
+//!
+//! ```text
+//! Conductor ─ registry ─┬─ supervise(NodeActor) ── supervise(CommandActor)      one per node, one per open command
+//!                       └─ ...
+//!           ─ recover     at start: every waiting row gets its actor back
+//! ```
+//! The HTTP side calls [`Conductor::deliver`] and its siblings; node actors call `crate::node::step`, the store, the drivers and
+//! the agent client. Nothing here decides what becomes of a node.
+
+mod command_actor;
+mod effects;
+mod measure;
+mod node_actor;
+mod recover;
+mod registry;
+mod shared;
+pub mod supervise;
+mod token;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use actix::Arbiter;
+use tokio::sync::oneshot;
+
+pub use self::shared::Settings;
+pub use self::token::{MASKED, TokenKey};
+
+use self::node_actor::Start;
+use self::registry::Registry;
+use self::shared::Shared;
+use crate::agent::AgentClient;
+use crate::clock::Clock;
+use crate::driver::Drivers;
+use crate::node::{Event, Heartbeat, Node, NodeId, Refused, Reply, TokenMatch};
+use crate::observe::metrics::Metrics;
+use crate::store::{Change, Ident, ReadError, Reader, Save, SaveError, Writer};
+use crate::timestamp::Timestamp;
+
+/// The conductor as the HTTP side sees it. Cheap to clone.
+#[derive(Clone)]
+pub struct Conductor {
+    shared: Arc<Shared>,
+    ready: Arc<AtomicBool>,
+    arbiters: Arc<Vec<Arbiter>>,
+}
+
+/// What a conductor is connected to.
+pub struct Connections {
+    /// Reads.
+    pub reader: Reader,
+    /// Writes.
+    pub writer: Writer,
+    /// Power and boot.
+    pub drivers: Drivers,
+    /// The way to the agents.
+    pub agents: AgentClient,
+    /// What agent tokens are computed from.
+    pub key: TokenKey,
+    /// Where things are counted.
+    pub metrics: Arc<Metrics>,
+    /// The time.
+    pub clock: Clock,
+}
+
+/// What became of an event: committed, with the node as it is now.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The node after the event.
+    pub node: Arc<Node>,
+    /// What the step replied; never `Refused`, which is an error below.
+    pub reply: Reply,
+}
+
+/// Why an event had no effect.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DeliverError {
+    /// No such node.
+    NotFound,
+    /// Not allowed now; nothing has changed.
+    Refused(Refused),
+    /// The node's queue, or the database's, is full: try again after so many seconds.
+    Overloaded {
+        /// Seconds.
+        retry_after_s: u32,
+    },
+    /// A unique value is taken already.
+    Duplicate {
+        /// As in [`SaveError::Duplicate`].
+        field: &'static str,
+        /// The value.
+        value: String,
+    },
+    /// The database or the node's actor can't be used at the moment; why, in words for an operator.
+    Unavailable(String),
+    /// The step itself failed by a fault of ours; the event was dropped, the node is as before.
+    Panicked,
+}
+
+impl Conductor {
+    /// Starts the threads that carry node actors. Nothing is read from the store yet: see [`Conductor::recover`]. Needs a running
+    /// actix system.
+    pub fn start(settings: Settings, connections: Connections) -> Conductor {
+        let arbiters: Vec<Arbiter> = (0..settings.arbiters.max(1))
+            .map(|_| Arbiter::new())
+            .collect();
+        let registry = Registry::new(arbiters.iter().map(Arbiter::handle).collect());
+        let shared = Shared {
+            settings,
+            clock: connections.clock,
+            key: connections.key,
+            reader: connections.reader,
+            writer: connections.writer,
+            drivers: connections.drivers,
+            agents: connections.agents,
+            metrics: connections.metrics,
+            registry,
+        };
+        Conductor {
+            shared: Arc::new(shared),
+            ready: Arc::new(AtomicBool::new(false)),
+            arbiters: Arc::new(arbiters),
+        }
+    }
+
+    /// Gives every waiting node its actor back, then calls the conductor ready. `down_for_ms`: for how long nobody could be heard.
+    ///
+    /// # Errors
+    /// The store can't be read.
+    pub async fn recover(&self, down_for_ms: i64) -> Result<usize, ReadError> {
+        let recovered = recover::recover(&self.shared, down_for_ms).await?;
+        self.ready.store(true, Ordering::Release);
+        Ok(recovered)
+    }
+
+    /// Hands an event to a node; returns when its step is committed.
+    ///
+    /// # Errors
+    /// See [`DeliverError`]; nothing has changed then.
+    pub async fn deliver(&self, node: NodeId, event: Event) -> Result<Answer, DeliverError> {
+        self.send(node, event, None).await
+    }
+
+    /// A heartbeat with the token as it came (`heartbeat.token` is overwritten by the comparison).
+    ///
+    /// # Errors
+    /// See [`DeliverError`]; nothing has changed then.
+    pub async fn heartbeat(
+        &self,
+        node: NodeId,
+        mut heartbeat: Heartbeat,
+        token: Option<String>,
+    ) -> Result<Answer, DeliverError> {
+        heartbeat.token = TokenMatch::Wrong;
+        self.send(node, Event::Heartbeat(heartbeat), Some(token))
+            .await
+    }
+
+    /// A lookup; with the answer comes the token to send: 43 characters, or six stars.
+    ///
+    /// # Errors
+    /// See [`DeliverError`]; nothing has changed then.
+    pub async fn lookup(&self, node: NodeId) -> Result<(Answer, String), DeliverError> {
+        let fresh_nonce = token::fresh_nonce();
+        let answer = self.send(node, Event::Lookup { fresh_nonce }, None).await?;
+        let token = match (&answer.reply, &answer.node.session) {
+            (Reply::Token { masked: false }, Some(session)) => {
+                self.shared.key.token(node, &session.nonce)
+            }
+            _ => MASKED.to_owned(),
+        };
+        Ok((answer, token))
+    }
+
+    /// Enrols a node.
+    ///
+    /// # Errors
+    /// `Duplicate`, `Overloaded` or `Unavailable`; nothing was stored then.
+    pub async fn create(&self, node: Node) -> Result<Arc<Node>, DeliverError> {
+        let node = Arc::new(node);
+        let save = Save {
+            node: node.clone(),
+            change: Change::Insert,
+            ports_changed: !node.ports.is_empty(),
+            history: Vec::new(),
+        };
+        match self.shared.writer.save(save).await {
+            Ok(()) => {
+                measure::enrolled(&self.shared.metrics, &node);
+                Ok(node)
+            }
+            Err(SaveError::Duplicate { field, value }) => {
+                Err(DeliverError::Duplicate { field, value })
+            }
+            Err(SaveError::Overloaded) => Err(DeliverError::Overloaded { retry_after_s: 1 }),
+            Err(SaveError::Unavailable(why)) => Err(DeliverError::Unavailable(why)),
+            Err(SaveError::VersionConflict) => Err(DeliverError::Unavailable(
+                "the node was created by somebody else in the same moment".to_owned(),
+            )),
+        }
+    }
+
+    /// The store, for reading.
+    pub fn reader(&self) -> &Reader {
+        &self.shared.reader
+    }
+
+    /// The name this conductor goes by (`host` in the configuration).
+    pub fn host(&self) -> &str {
+        &self.shared.settings.host
+    }
+
+    /// The present time.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// How many nodes have an actor at the moment.
+    pub fn actors(&self) -> usize {
+        self.shared.registry.len()
+    }
+
+    /// True once recovery is done and every actor thread lives.
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Acquire)
+    }
+
+    /// Ends all actors. What is in flight is in the rows and is found again at the next start.
+    pub fn stop(&self) {
+        self.ready.store(false, Ordering::Release);
+        self.shared.registry.clear();
+        for arbiter in self.arbiters.iter() {
+            arbiter.stop();
+        }
+    }
+
+    async fn send(
+        &self,
+        id: NodeId,
+        event: Event,
+        token: Option<Option<String>>,
+    ) -> Result<Answer, DeliverError> {
+        if !self.shared.registry.has(id) {
+            let found = self.shared.reader.node(Ident::Id(id)).await;
+            match found {
+                Ok(Some(_)) => self.shared.registry.start(&self.shared, id, Start::fresh()),
+                Ok(None) => return Err(DeliverError::NotFound),
+                Err(ReadError::Unavailable(why)) => return Err(DeliverError::Unavailable(why)),
+                Err(ReadError::UnknownMarker) => return Err(DeliverError::NotFound),
+            }
+        }
+        let (reply_to, reply) = oneshot::channel();
+        let sent = self.shared.registry.try_send(id, event, token, reply_to);
+        match sent {
+            Ok(()) => {}
+            Err(error) => {
+                match &error {
+                    DeliverError::Overloaded { .. } => {
+                        self.shared.metrics.mailbox_refused.inc();
+                    }
+                    DeliverError::Unavailable(_) => {
+                        self.shared.registry.start(&self.shared, id, Start::fresh());
+                    }
+                    DeliverError::NotFound
+                    | DeliverError::Refused(_)
+                    | DeliverError::Duplicate { .. }
+                    | DeliverError::Panicked => {}
+                }
+                return Err(error);
+            }
+        }
+        // Closed without an answer: the actor panicked over this message, or has ended with the node.
+        reply.await.unwrap_or_else(|_| {
+            if self.shared.registry.has(id) {
+                Err(DeliverError::Panicked)
+            } else {
+                Err(DeliverError::NotFound)
+            }
+        })
+    }
+}

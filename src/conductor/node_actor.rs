@@ -1,0 +1,543 @@
+//! One node's actor: its lock, its queue and its timer. It takes an event, lets [`step`] decide, stores the outcome, carries the
+//! effects away and answers; it decides nothing itself.
+//!
+//! ```text
+//! mailbox ─▶ step (guarded) ─┬─ refused, or nothing changed ─▶ answer
+//!                            ├─ a sign of life ─▶ state in memory ─▶ effects ─▶ answer; stored a little later
+//!                            └─ anything else ─▶ commit (nothing else is taken meanwhile) ─▶ effects ─▶ answer
+//! ```
+//! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
+//! taken again until it is stored.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::fut::wrap_future;
+use actix::{
+    Actor, ActorContext as _, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context,
+    Handler, Message, SpawnHandle, Supervised,
+};
+
+use super::command_actor::CommandActor;
+use super::measure;
+use super::registry::ReplyTo;
+use super::shared::Shared;
+use super::supervise::{self, Watcher, message_of};
+use super::{Answer, DeliverError};
+use crate::command::CommandId;
+use crate::node::{Event, Node, NodeId, Now, Reply, Step, is_sign_of_life, step};
+use crate::retry::Pauses;
+use crate::store::{Change, Ident, Save, SaveError};
+use crate::timestamp::Timestamp;
+
+/// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
+const LIVENESS_STORED_EVERY: Duration = Duration::from_secs(5);
+
+/// An event, and who waits for what becomes of it.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Deliver {
+    pub(super) event: Event,
+    /// With a heartbeat: the token as it came.
+    pub(super) token: Option<Option<String>>,
+    pub(super) reply_to: ReplyTo,
+}
+
+/// An event from the conductor itself, which nobody waits for and which must not be lost.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Tell(pub(super) Event);
+
+/// How an actor begins.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    /// For how long the conductor was away, in milliseconds; 0 if it was not.
+    pub(super) down_for_ms: i64,
+    /// Given up on by the supervisor before: why.
+    pub(super) quarantine: Option<String>,
+}
+
+impl Start {
+    /// The usual beginning: on demand, with nothing to catch up.
+    pub(super) fn fresh() -> Start {
+        Start {
+            down_for_ms: 0,
+            quarantine: None,
+        }
+    }
+}
+
+pub(super) struct NodeActor {
+    shared: Arc<Shared>,
+    arbiter: ArbiterHandle,
+    id: NodeId,
+    start: Start,
+    /// None until the row was read.
+    node: Option<Arc<Node>>,
+    /// What is in the store, once everything queued there is written.
+    stored_version: u64,
+    /// When a sign of life was last handed to the store.
+    liveness_stored_at: Option<Instant>,
+    /// When the last command ended, until the next one is sent.
+    command_ended: Option<Instant>,
+    child: Option<(CommandId, Addr<CommandActor>)>,
+    timer: Option<(Timestamp, SpawnHandle)>,
+    store_pauses: Pauses,
+}
+
+/// Who is told what became of an event.
+enum Caller {
+    /// Somebody waits.
+    Waiting(ReplyTo),
+    /// Nobody does, so it is taken again until it is stored.
+    Nobody(Event),
+}
+
+/// What to do once the row is read.
+enum Then {
+    /// Take this event.
+    Take(Event),
+    /// Take this event if the row still has that version; otherwise more was stored than was known.
+    Retry { version: u64, event: Event },
+}
+
+impl NodeActor {
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        arbiter: &ArbiterHandle,
+        id: NodeId,
+        start: Start,
+    ) -> Addr<NodeActor> {
+        let capacity = shared.settings.mailbox_messages_max;
+        let intensity = shared.settings.intensity;
+        let on = arbiter.clone();
+        supervise::start(arbiter, capacity, intensity, move |_| {
+            let watcher = NodeWatcher {
+                shared: shared.clone(),
+                id,
+                is_last_try: start.quarantine.is_some(),
+            };
+            let actor = NodeActor {
+                shared,
+                arbiter: on,
+                id,
+                start,
+                node: None,
+                stored_version: 0,
+                liveness_stored_at: None,
+                command_ended: None,
+                child: None,
+                timer: None,
+                store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
+            };
+            (actor, watcher)
+        })
+    }
+
+    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says.
+    fn load(&mut self, then: Then, pause: Duration, context: &mut Context<Self>) {
+        self.node = None;
+        let reader = self.shared.reader.clone();
+        let id = self.id;
+        let reading = async move {
+            tokio::time::sleep(pause).await;
+            reader.node(Ident::Id(id)).await
+        };
+        let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
+            Ok(Some(node)) => {
+                let event = match then {
+                    Then::Take(event) => event,
+                    Then::Retry { version, event } if version == node.version => event,
+                    // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
+                    Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
+                };
+                actor.stored_version = node.version;
+                actor.node = Some(Arc::new(node));
+                actor.take(event, Caller::Nobody, context);
+            }
+            Ok(None) => {
+                // Removed, or never there: whoever waits in the mailbox is told so by its end.
+                actor.shared.registry.forget(actor.id);
+                context.stop();
+            }
+            Err(error) => {
+                let pause = actor.store_pauses.next_pause();
+                tracing::warn!(node.id = %actor.id, error = ?error, "the node can't be read; trying again");
+                actor.load(then, pause, context);
+            }
+        });
+        context.wait(reading);
+    }
+
+    /// One event, from the decision to the answer.
+    fn take(
+        &mut self,
+        event: Event,
+        caller: impl FnOnce(Event) -> Caller,
+        context: &mut Context<Self>,
+    ) {
+        let name = event.name();
+        let caller = caller(event.clone());
+        let Some(before) = self.node.clone() else {
+            return self.answer(
+                caller,
+                Err(DeliverError::Unavailable(
+                    "the node is being read".to_owned(),
+                )),
+                context,
+            );
+        };
+        let began = Instant::now();
+        let now = Now {
+            at: self.shared.clock.now(),
+            limits: &self.shared.settings.limits,
+        };
+        let stepped = catch_unwind(AssertUnwindSafe(|| step(&before, event, now)));
+        measure::decided(&self.shared.metrics, name, began);
+        let step = match stepped {
+            Ok(step) => step,
+            Err(panic) => {
+                self.shared.metrics.step_panics.inc();
+                tracing::error!(node.id = %self.id, event = name, cause = message_of(&*panic), version = before.version,
+                    "a step panicked; the event is dropped and the node is as before");
+                return match caller {
+                    Caller::Waiting(reply_to) => {
+                        let _ = reply_to.send(Err(DeliverError::Panicked));
+                    }
+                    // Taking it again would only panic again.
+                    Caller::Nobody(_) => {}
+                };
+            }
+        };
+        self.log(name, &before, &step);
+        if let Reply::Refused(why) = step.reply {
+            return self.answer(caller, Err(DeliverError::Refused(why)), context);
+        }
+        if step.node == *before && !step.removed && step.history.is_empty() {
+            self.run_effects(&before, step.effects, context);
+            return self.answer(
+                caller,
+                Ok(Answer {
+                    node: before,
+                    reply: step.reply,
+                }),
+                context,
+            );
+        }
+        let node = Arc::new(step.node);
+        let save = Save {
+            node: node.clone(),
+            change: if step.removed {
+                Change::Remove {
+                    from_version: self.stored_version,
+                }
+            } else {
+                Change::Update {
+                    from_version: self.stored_version,
+                }
+            },
+            ports_changed: node.ports != before.ports,
+            history: step
+                .history
+                .into_iter()
+                .map(|line| (now.at, line))
+                .collect(),
+        };
+        if !step.removed && save.history.is_empty() && is_sign_of_life(&before, &node) {
+            self.became(&before, &node);
+            self.store_liveness(save, context);
+            self.arm(context);
+            self.run_effects(&node, step.effects, context);
+            return self.answer(
+                caller,
+                Ok(Answer {
+                    node,
+                    reply: step.reply,
+                }),
+                context,
+            );
+        }
+        let writer = self.shared.writer.clone();
+        let committing = async move { writer.save(save).await };
+        let (effects, reply, removed) = (step.effects, step.reply, step.removed);
+        let committing =
+            wrap_future::<_, Self>(committing).map(move |saved, actor, context| match saved {
+                Ok(()) => {
+                    actor.store_pauses.reset();
+                    actor.stored_version = node.version;
+                    actor.became(&before, &node);
+                    if removed {
+                        measure::removed(&actor.shared.metrics, &node);
+                        actor.shared.registry.forget(actor.id);
+                        context.stop();
+                    } else {
+                        actor.arm(context);
+                        actor.run_effects(&node, effects, context);
+                    }
+                    actor.answer(caller, Ok(Answer { node, reply }), context);
+                }
+                Err(error) => actor.not_stored(caller, error, context),
+            });
+        context.wait(committing);
+    }
+
+    /// The change is taken: from here on it is the node.
+    fn became(&mut self, before: &Node, node: &Arc<Node>) {
+        let metrics = &self.shared.metrics;
+        measure::changed(metrics, before, node);
+        if measure::ended(before, node).is_some() {
+            self.command_ended = Some(Instant::now());
+        }
+        if measure::is_dispatched(before, node)
+            && let Some(ended) = self.command_ended.take()
+        {
+            metrics
+                .command_gap_seconds
+                .observe(ended.elapsed().as_secs_f64());
+        }
+        self.node = Some(node.clone());
+    }
+
+    /// A commit failed, so nothing has happened. What is in the store is read again where it may be something else than thought.
+    fn not_stored(&mut self, caller: Caller, error: SaveError, context: &mut Context<Self>) {
+        tracing::warn!(node.id = %self.id, error = ?error, "a change could not be stored");
+        let told = match &error {
+            SaveError::Duplicate { field, value } => DeliverError::Duplicate {
+                field,
+                value: value.clone(),
+            },
+            SaveError::Overloaded => DeliverError::Overloaded { retry_after_s: 1 },
+            SaveError::VersionConflict => DeliverError::Unavailable(
+                "the node was changed by somebody else in the same moment; try again".to_owned(),
+            ),
+            SaveError::Unavailable(why) => DeliverError::Unavailable(why.clone()),
+        };
+        let version = self.stored_version;
+        match caller {
+            Caller::Waiting(reply_to) => {
+                let _ = reply_to.send(Err(told));
+                match error {
+                    SaveError::VersionConflict | SaveError::Unavailable(_) => {
+                        let event = Event::DeadlineReached;
+                        self.load(Then::Retry { version, event }, Duration::ZERO, context);
+                    }
+                    SaveError::Duplicate { .. } | SaveError::Overloaded => {}
+                }
+            }
+            Caller::Nobody(event) => {
+                let pause = self.store_pauses.next_pause();
+                self.load(Then::Retry { version, event }, pause, context);
+            }
+        }
+    }
+
+    fn store_liveness(&mut self, save: Save, context: &mut Context<Self>) {
+        let recent = self
+            .liveness_stored_at
+            .is_some_and(|at| at.elapsed() < LIVENESS_STORED_EVERY);
+        if recent {
+            return;
+        }
+        self.liveness_stored_at = Some(Instant::now());
+        // The queue to the store is first in, first out: the next save may count on this one.
+        self.stored_version = save.node.version;
+        let writer = self.shared.writer.clone();
+        let saving = async move { writer.save(save).await };
+        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, _| {
+            if let Err(error) = saved {
+                // The next save meets a version conflict and reads the row again.
+                tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
+            }
+        });
+        context.spawn(saving);
+    }
+
+    fn answer(
+        &mut self,
+        caller: Caller,
+        answer: Result<Answer, DeliverError>,
+        context: &mut Context<Self>,
+    ) {
+        match (caller, answer) {
+            (Caller::Waiting(reply_to), answer) => {
+                // Whoever asked may have gone; what happened has happened.
+                let _ = reply_to.send(answer);
+            }
+            (Caller::Nobody(event), Err(DeliverError::Unavailable(_))) => {
+                self.load(Then::Take(event), Duration::from_millis(100), context);
+            }
+            (Caller::Nobody(_), _) => {}
+        }
+    }
+
+    fn run_effects(
+        &mut self,
+        node: &Arc<Node>,
+        effects: Vec<crate::node::Effect>,
+        context: &mut Context<Self>,
+    ) {
+        for effect in effects {
+            super::effects::run(self, node, effect, context);
+        }
+        let open = node.open_command().map(|command| command.id);
+        if self.child.as_ref().map(|(id, _)| *id) != open {
+            // Without an address left the child ends.
+            self.child = self.child.take().filter(|(id, _)| Some(*id) == open);
+        }
+    }
+
+    /// The child for a command, started if it is not there.
+    pub(super) fn child_for(
+        &mut self,
+        command: CommandId,
+        context: &mut Context<Self>,
+    ) -> &Addr<CommandActor> {
+        let fits = self
+            .child
+            .as_ref()
+            .is_some_and(|(id, address)| *id == command && address.connected());
+        if !fits {
+            self.child = None;
+        }
+        &self
+            .child
+            .get_or_insert_with(|| {
+                let address = CommandActor::start(
+                    self.shared.clone(),
+                    &self.arbiter,
+                    self.id,
+                    command,
+                    context.address(),
+                );
+                (command, address)
+            })
+            .1
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// Keeps one timer armed for the node's next deadline. A deadline that moved later leaves the timer alone: it looks again
+    /// when it fires.
+    fn arm(&mut self, context: &mut Context<Self>) {
+        let quarantined = self
+            .node
+            .as_ref()
+            .is_some_and(|node| node.quarantine.is_some());
+        let next = self
+            .node
+            .as_ref()
+            .and_then(|node| node.next_deadline())
+            .filter(|_| !quarantined);
+        let Some(next) = next else {
+            if let Some((_, timer)) = self.timer.take() {
+                context.cancel_future(timer);
+            }
+            return;
+        };
+        if let Some((armed_for, timer)) = self.timer {
+            if armed_for <= next {
+                return;
+            }
+            context.cancel_future(timer);
+        }
+        let wait = next.ms_since(self.shared.clock.now()).max(0);
+        let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
+        let timer = context.run_later(wait, |actor, context| {
+            actor.timer = None;
+            let due = actor
+                .node
+                .as_ref()
+                .and_then(|node| node.next_deadline())
+                .is_some_and(|deadline| deadline <= actor.shared.clock.now());
+            if due {
+                actor.take(Event::DeadlineReached, Caller::Nobody, context);
+            }
+            actor.arm(context);
+        });
+        self.timer = Some((next, timer));
+    }
+
+    fn log(&self, event: &'static str, before: &Node, step: &Step) {
+        let outcome = step.outcome.name();
+        measure::outcome(&self.shared.metrics, event, outcome);
+        let state = step.node.provision_state();
+        let refused = matches!(step.reply, Reply::Refused(_));
+        if refused || step.node.provision_state() != before.provision_state() {
+            tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
+        } else {
+            tracing::debug!(node.id = %self.id, node.provision_state = %state, event, outcome, "step");
+        }
+    }
+}
+
+impl Actor for NodeActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Context<Self>) {
+        self.child = None;
+        self.timer = None;
+        let first = match self.start.quarantine.take() {
+            Some(reason) => Event::Quarantined { reason },
+            None => Event::Resumed {
+                down_for_ms: std::mem::take(&mut self.start.down_for_ms),
+            },
+        };
+        self.load(Then::Take(first), Duration::ZERO, context);
+    }
+}
+
+impl Supervised for NodeActor {}
+
+impl Handler<Deliver> for NodeActor {
+    type Result = ();
+
+    fn handle(&mut self, deliver: Deliver, context: &mut Context<Self>) {
+        let mut event = deliver.event;
+        if let (Event::Heartbeat(heartbeat), Some(token), Some(node)) =
+            (&mut event, &deliver.token, &self.node)
+        {
+            heartbeat.token = self.shared.key.compare(node, token.as_deref());
+        }
+        let reply_to = deliver.reply_to;
+        self.take(event, |_| Caller::Waiting(reply_to), context);
+    }
+}
+
+impl Handler<Tell> for NodeActor {
+    type Result = ();
+
+    fn handle(&mut self, told: Tell, context: &mut Context<Self>) {
+        self.take(told.0, Caller::Nobody, context);
+    }
+}
+
+/// Puts the node into quarantine when its actor panicked too often.
+struct NodeWatcher {
+    shared: Arc<Shared>,
+    id: NodeId,
+    /// The actor was only started to store the quarantine; if it can't do that either, it is left until somebody asks for the
+    /// node.
+    is_last_try: bool,
+}
+
+impl Watcher for NodeWatcher {
+    fn restarted(&self, cause: &str) {
+        measure::restarted(&self.shared.metrics, "node");
+        tracing::error!(node.id = %self.id, cause, "a node's actor panicked and is restarted");
+    }
+
+    fn gave_up(&self, cause: &str) {
+        tracing::error!(node.id = %self.id, cause, "a node's actor panicked too often; the node is quarantined");
+        let start = Start {
+            down_for_ms: 0,
+            quarantine: Some(cause.to_owned()),
+        };
+        self.shared.registry.forget(self.id);
+        if !self.is_last_try {
+            self.shared.registry.start(&self.shared, self.id, start);
+        }
+    }
+}

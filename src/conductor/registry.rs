@@ -1,0 +1,100 @@
+//! Which actor carries which node: started on demand, one stored address each.
+//!
+//! Only the one stored address is ever used to send, because every clone of an actix address brings a free place in the mailbox
+//! with it, and the mailbox's limit is what turns an overload into an answer instead of a pile.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use actix::{Addr, ArbiterHandle};
+use tokio::sync::oneshot;
+
+use super::node_actor::{Deliver, NodeActor, Start};
+use super::shared::Shared;
+use super::{Answer, DeliverError};
+use crate::node::{Event, NodeId};
+
+/// All node actors of a conductor.
+pub(super) struct Registry {
+    arbiters: Vec<ArbiterHandle>,
+    actors: Mutex<HashMap<NodeId, Addr<NodeActor>>>,
+}
+
+/// What a caller waits on.
+pub(super) type ReplyTo = oneshot::Sender<Result<Answer, DeliverError>>;
+
+impl Registry {
+    pub(super) fn new(arbiters: Vec<ArbiterHandle>) -> Registry {
+        Registry {
+            arbiters,
+            actors: Mutex::new(HashMap::new()),
+        }
+    }
+
+    /// True when the node has an actor.
+    pub(super) fn has(&self, id: NodeId) -> bool {
+        self.lock().contains_key(&id)
+    }
+
+    /// How many nodes have an actor.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Starts the node's actor, unless it has one.
+    pub(super) fn start(&self, shared: &Arc<Shared>, id: NodeId, start: Start) {
+        let mut actors = self.lock();
+        if actors.get(&id).is_some_and(Addr::connected) {
+            return;
+        }
+        actors.insert(
+            id,
+            NodeActor::start(shared.clone(), self.arbiter(id), id, start),
+        );
+    }
+
+    /// Hands an event to the node's actor without waiting. The actor must have been started.
+    pub(super) fn try_send(
+        &self,
+        id: NodeId,
+        event: Event,
+        token: Option<Option<String>>,
+        reply_to: ReplyTo,
+    ) -> Result<(), DeliverError> {
+        let actors = self.lock();
+        let Some(address) = actors.get(&id) else {
+            return Err(DeliverError::NotFound);
+        };
+        let deliver = Deliver {
+            event,
+            token,
+            reply_to,
+        };
+        address.try_send(deliver).map_err(|refused| match refused {
+            actix::prelude::SendError::Full(_) => DeliverError::Overloaded { retry_after_s: 1 },
+            actix::prelude::SendError::Closed(_) => DeliverError::Unavailable(
+                "the node's actor has ended and is being started again".to_owned(),
+            ),
+        })
+    }
+
+    /// Forgets the node's actor, because the node is gone or the actor is.
+    pub(super) fn forget(&self, id: NodeId) {
+        self.lock().remove(&id);
+    }
+
+    /// Forgets all actors; those that have nothing in flight end.
+    pub(super) fn clear(&self) {
+        self.lock().clear();
+    }
+
+    fn arbiter(&self, id: NodeId) -> &ArbiterHandle {
+        let spread = usize::try_from(id.0.as_u128() % self.arbiters.len() as u128).unwrap_or(0);
+        &self.arbiters[spread]
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<NodeId, Addr<NodeActor>>> {
+        // The map is whole after every statement above, so a panic elsewhere doesn't spoil it.
+        self.actors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,43 @@
+//! What every actor of a conductor works with. No decisions here.
+
+use std::sync::Arc;
+
+use super::registry::Registry;
+use super::supervise::Intensity;
+use super::token::TokenKey;
+use crate::agent::AgentClient;
+use crate::clock::Clock;
+use crate::driver::Drivers;
+use crate::node::Limits;
+use crate::observe::metrics::Metrics;
+use crate::store::{Reader, Writer};
+
+/// How a conductor runs, apart from what it is connected to.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The name it goes by.
+    pub host: String,
+    /// How many threads carry node actors.
+    pub arbiters: usize,
+    /// How many messages may wait for one node.
+    pub mailbox_messages_max: usize,
+    /// How often a node's actor may panic before the node is quarantined.
+    pub intensity: Intensity,
+    /// How long things may take.
+    pub limits: Limits,
+    /// The longest pause between two looks at a running command, in milliseconds.
+    pub poll_interval_max_ms: u64,
+}
+
+/// Shared by all actors of one conductor.
+pub(super) struct Shared {
+    pub(super) settings: Settings,
+    pub(super) clock: Clock,
+    pub(super) key: TokenKey,
+    pub(super) reader: Reader,
+    pub(super) writer: Writer,
+    pub(super) drivers: Drivers,
+    pub(super) agents: AgentClient,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) registry: Registry,
+}

@@ -1,0 +1,39 @@
+//! The HTTP side: reads requests, hands them to the conductor or the store's reader, and puts the answers into the shapes that
+//! clients of the Bare Metal API know.
+//!
+//! ```text
+//! server ── bytes ──▶ routes (which resource?) ──▶ microversion, auth ──▶ one handler per resource ──▶ reply | error ──▶ bytes
+//!                                                                            │
+//!                                       conductor.deliver(event), reader.node(..)
+//! ```
+//! `main` starts it with [`start`]. Nothing here decides what may happen to a node (that is `crate::node`) and nothing here
+//! writes to the store. [`error`] is the only file that knows the status codes of failures, [`reply`] those of success.
+
+pub mod auth;
+mod conductors;
+mod configdrive;
+mod discovery;
+mod drivers;
+pub mod error;
+mod health;
+mod history;
+mod lists;
+mod maintenance;
+mod management;
+pub mod microversion;
+mod nodes;
+mod patch;
+mod ports;
+mod power;
+mod provision;
+mod ramdisk;
+pub mod reply;
+mod request;
+mod routes;
+mod server;
+mod settings;
+mod validate;
+mod view;
+
+pub use server::start;
+pub use settings::{AgentSettings, Auth, CallbackUrlCheck, HttpSettings, Metrics};

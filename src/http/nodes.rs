@@ -1,0 +1,314 @@
+//! Nodes: create, list, show, patch, delete.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::error::Error;
+use super::lists;
+use super::patch;
+use super::reply::{Document, Reply, json_text};
+use super::request::{Arguments, Request, no_such_node, parse_uuid};
+use super::view::{self, Frame, NODE_FIELDS, Selection};
+use crate::conductor::DeliverError;
+use crate::node::{
+    Event, Maintenance, Node, NodeId, Provision, ProvisionState, attributes, update,
+};
+use crate::store::{Ident, NODE_SORT_KEYS, NodeFilter, Page};
+
+/// What views of this request need.
+pub fn frame(request: &Request) -> Frame<'_> {
+    Frame {
+        base: &request.base,
+        microversion: request.microversion,
+        conductor: request.api.conductor.host(),
+    }
+}
+
+/// `POST /v1/nodes`
+pub async fn create(request: &Request) -> Result<Reply, Error> {
+    request.query_arguments()?.finish()?;
+    let Value::Object(document) = request.document()? else {
+        return Err(Error::Bad(
+            "A node is described by a JSON object.".to_owned(),
+        ));
+    };
+    let minor = request.microversion.0;
+    if let Some((name, since)) = attributes::too_new(&document, minor) {
+        return Err(Error::TooNew {
+            what: format!("field {name}"),
+            since,
+        });
+    }
+    let new = attributes::parse_new(&document, minor)?;
+    check_parent(request, new.attributes.parent_node.as_deref()).await?;
+    let id = new.id.unwrap_or_else(|| NodeId(Uuid::new_v4()));
+    let mut node = Node::enrolled(id, new.attributes, request.api.conductor.now());
+    if minor < 11 {
+        node.provision = Provision::Available;
+    }
+    if new.maintenance {
+        node.maintenance = Some(Maintenance::default());
+    }
+    let node = request.api.conductor.create(node).await?;
+    Ok(Reply::Created {
+        body: json_text(&full(&node, request)),
+        location: format!("{}/v1/nodes/{}", request.base, node.id),
+    })
+}
+
+/// `GET /v1/nodes`, `GET /v1/nodes/detail`
+pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
+    let mut arguments = request.query_arguments()?;
+    let filter = filter(request, &mut arguments)?;
+    let mut wish = lists::wish(
+        request,
+        &mut arguments,
+        NODE_FIELDS,
+        NODE_SORT_KEYS,
+        is_detail,
+    )?;
+    arguments.finish()?;
+    let is_paged = filter.nodes.instance_uuid.is_none();
+    if !is_paged {
+        wish.page = Page {
+            limit: request.api.settings.page_items_max,
+            marker: None,
+            sort_key: None,
+            descending: false,
+        };
+    }
+    let nodes = if filter.matches_nothing {
+        Vec::new()
+    } else {
+        let reader = request.api.conductor.reader();
+        reader.nodes(filter.nodes, wish.page.clone()).await?
+    };
+    let path = if is_detail { "nodes/detail" } else { "nodes" };
+    let last = nodes.last().map(|node| node.id.0).filter(|_| is_paged);
+    let next = lists::next(request, path, &wish.page, nodes.len(), last);
+    let frame = frame(request);
+    let shown: Vec<Document> = nodes
+        .iter()
+        .map(|node| view::document(NODE_FIELDS, node, &wish.selection, frame))
+        .collect();
+    Ok(Reply::Body(list_text("nodes", &shown, next)))
+}
+
+/// `GET /v1/nodes/{node}`
+pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
+    let mut arguments = request.query_arguments()?;
+    let selection = match arguments.take_text("fields")? {
+        None => Selection::Full,
+        Some(list) => {
+            request.need(8, "fields")?;
+            view::asked(NODE_FIELDS, &list, request.microversion)?
+        }
+    };
+    arguments.finish()?;
+    let node = request.node(ident).await?;
+    Ok(Reply::body(&view::document(
+        NODE_FIELDS,
+        &node,
+        &selection,
+        frame(request),
+    )))
+}
+
+/// `PATCH /v1/nodes/{node}`
+pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
+    let mut arguments = request.query_arguments()?;
+    let reset_interfaces = arguments.take_bool("reset_interfaces")?;
+    arguments.finish()?;
+    if reset_interfaces.is_some() {
+        request.need(45, "reset_interfaces")?;
+    }
+    let microversion = request.microversion.0;
+    let operations = patch::operations(&request.document()?, microversion)?;
+    if let Some((name, since)) = update::too_new(&operations, microversion) {
+        return Err(Error::TooNew {
+            what: format!("field {name}"),
+            since,
+        });
+    }
+    for operation in &operations {
+        if operation.path == ["parent_node"] {
+            check_parent(request, operation.value.as_str()).await?;
+        }
+    }
+    let event = Event::Patch {
+        operations,
+        reset_interfaces: reset_interfaces.unwrap_or(false),
+        microversion,
+    };
+    let node = deliver(request, ident, event).await?;
+    Ok(Reply::body(&full(&node, request)))
+}
+
+/// `DELETE /v1/nodes/{node}`
+pub async fn delete(request: &Request, ident: &str) -> Result<Reply, Error> {
+    request.arguments()?.finish()?;
+    deliver(request, ident, Event::Delete).await?;
+    Ok(Reply::Nothing)
+}
+
+/// Hands an event to the node a path names, and returns the node as it is afterwards.
+///
+/// # Errors
+/// [`Error::NotFound`] if there is no such node; whatever the node answers.
+pub async fn deliver(
+    request: &Request,
+    ident: &str,
+    event: Event,
+) -> Result<std::sync::Arc<Node>, Error> {
+    let id = request.node_id(ident).await?;
+    match request.api.conductor.deliver(id, event).await {
+        Ok(answer) => Ok(answer.node),
+        Err(DeliverError::NotFound) => Err(no_such_node(ident)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The text of a list's answer.
+pub fn list_text(plural: &'static str, items: &[Document], next: Option<String>) -> String {
+    let mut text = format!("{{\"{plural}\":{}", json_text(&items));
+    if let Some(next) = next {
+        text.push_str(",\"next\":");
+        text.push_str(&json_text(&next));
+    }
+    text.push('}');
+    text
+}
+
+fn full(node: &Node, request: &Request) -> Document {
+    view::document(NODE_FIELDS, node, &Selection::Full, frame(request))
+}
+
+/// A parent must be there. What is no UUID is refused later, by name of the field.
+async fn check_parent(request: &Request, parent: Option<&str>) -> Result<(), Error> {
+    let Some(id) = parent.and_then(parse_uuid) else {
+        return Ok(());
+    };
+    match request
+        .api
+        .conductor
+        .reader()
+        .node(Ident::Id(NodeId(id)))
+        .await?
+    {
+        Some(_) => Ok(()),
+        None => Err(attributes::bad("parent_node", &format!("there is no node {id}")).into()),
+    }
+}
+
+struct Filter {
+    nodes: NodeFilter,
+    /// A condition that no node of this server meets.
+    matches_nothing: bool,
+}
+
+fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error> {
+    let mut matches_nothing = false;
+    let text = |arguments: &mut Arguments, name: &'static str, since: u16| {
+        let value = arguments.take_text(name)?;
+        if value.is_some() {
+            request.need(since, name)?;
+        }
+        Ok::<_, Error>(value)
+    };
+    let switch = |arguments: &mut Arguments, name: &'static str, since: u16| {
+        let value = arguments.take_bool(name)?;
+        if value.is_some() {
+            request.need(since, name)?;
+        }
+        Ok::<_, Error>(value)
+    };
+    if let Some(chassis) = arguments.take_uuid("chassis_uuid")? {
+        return Err(Error::NotFound(format!(
+            "Chassis {chassis} could not be found."
+        )));
+    }
+    let provision_state = match text(arguments, "provision_state", 9)? {
+        None => None,
+        Some(name) => Some(
+            ProvisionState::parse(&name)
+                .ok_or_else(|| Error::Bad(format!("Provision state \"{name}\" is not valid")))?,
+        ),
+    };
+    if let Some(host) = text(arguments, "conductor", 49)? {
+        matches_nothing = host != request.api.conductor.host();
+    }
+    let fault = text(arguments, "fault", 42)?;
+    if let Some(fault) = &fault {
+        const FAULTS: [&str; 4] = [
+            "power failure",
+            "clean failure",
+            "rescue abort failure",
+            "service failure",
+        ];
+        if !FAULTS.contains(&fault.as_str()) {
+            return Err(Error::Bad(format!(
+                "fault \"{fault}\" is not valid; use one of {}.",
+                FAULTS.join(", ")
+            )));
+        }
+    }
+    let nodes = NodeFilter {
+        provision_state,
+        maintenance: arguments.take_bool("maintenance")?,
+        associated: arguments.take_bool("associated")?,
+        instance_uuid: arguments
+            .take_uuid("instance_uuid")?
+            .map(|id| id.to_string()),
+        instance_name: text(arguments, "instance_name", 104)?,
+        driver: text(arguments, "driver", 16)?,
+        resource_class: text(arguments, "resource_class", 21)?,
+        conductor_group: text(arguments, "conductor_group", 46)?.map(|group| group.to_lowercase()),
+        owner: text(arguments, "owner", 50)?,
+        lessee: text(arguments, "lessee", 65)?,
+        project: text(arguments, "project", 65)?,
+        fault,
+        retired: switch(arguments, "retired", 61)?,
+        description_contains: text(arguments, "description_contains", 51)?,
+        shards: text(arguments, "shard", 82)?.map(|list| split(&list)),
+        sharded: switch(arguments, "sharded", 82)?,
+        parent_node: text(arguments, "parent_node", 83)?,
+        include_children: switch(arguments, "include_children", 83)?.unwrap_or(false),
+    };
+    Ok(Filter {
+        nodes,
+        matches_nothing,
+    })
+}
+
+/// The entries of a comma-separated list.
+pub fn split(list: &str) -> Vec<String> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|entry| !entry.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// `GET /v1/nodes/{node}/traits`: this version keeps none.
+pub async fn traits(request: &Request, ident: &str) -> Result<Reply, Error> {
+    request.query_arguments()?.finish()?;
+    request.node(ident).await?;
+    Ok(Reply::body(&json!({"traits": []})))
+}
+
+/// `GET /v1/nodes/{node}/inventory`: no node of this version was ever inspected.
+pub async fn inventory(request: &Request, ident: &str) -> Result<Reply, Error> {
+    request.query_arguments()?.finish()?;
+    let node = request.node(ident).await?;
+    Err(Error::NotFound(format!(
+        "Inventory record not found for node {}; it was never inspected.",
+        node.id
+    )))
+}
+
+/// `GET /v1/nodes/{node}/states`
+pub async fn states(request: &Request, ident: &str) -> Result<Reply, Error> {
+    request.query_arguments()?.finish()?;
+    let node = request.node(ident).await?;
+    Ok(Reply::body(&view::states(&node, frame(request))))
+}

@@ -1,0 +1,202 @@
+//! What agents call: `GET /v1/lookup` and `POST /v1/heartbeat/{node}`.
+//!
+//! Checks are made in the order the protocol gives them, so that each mistake gets the answer agents and their operators know.
+//! Whether a node may be looked up, and what a heartbeat means, is decided by the node. Tokens are compared by the conductor and
+//! never logged. Every refusal of a lookup is one identical 404: who asks learns nothing about nodes that are not theirs.
+
+use serde_json::{Value, json};
+
+use super::error::Error;
+use super::reply::{Document, Reply};
+use super::request::{Request, no_such_node};
+use super::settings::AgentSettings;
+use super::view;
+use crate::conductor::DeliverError;
+use crate::node::{Heartbeat, NodeId, Refused, TokenMatch, attributes};
+
+const SINCE: u16 = 22;
+
+/// `GET /v1/lookup`
+pub async fn lookup(request: &Request) -> Result<Reply, Error> {
+    check_open(request)?;
+    let mut arguments = request.query_arguments()?;
+    let addresses = arguments.take_text("addresses")?;
+    let node = arguments.take_uuid("node_uuid")?;
+    arguments.finish()?;
+    let addresses = mac_addresses(addresses.as_deref().unwrap_or_default());
+    let id = match node {
+        Some(id) => NodeId(id),
+        None if addresses.is_empty() => {
+            return Err(Error::Bad(
+                "At least one of 'addresses' and 'node_uuid' parameters is required".to_owned(),
+            ));
+        }
+        None => {
+            let owners = request
+                .api
+                .conductor
+                .reader()
+                .nodes_by_addresses(addresses)
+                .await?;
+            match owners.as_slice() {
+                [one] => *one,
+                _ => return Err(Error::LookupFailed),
+            }
+        }
+    };
+    let (answer, token) = match request.api.conductor.lookup(id).await {
+        Err(DeliverError::NotFound) => return Err(Error::LookupFailed),
+        other => other?,
+    };
+    let mut document = Document::default();
+    document.put("node", view::lookup_node(&answer.node, &request.base));
+    document.put("config", configuration(&request.api.settings.agent, &token));
+    Ok(Reply::body(&document))
+}
+
+/// `POST /v1/heartbeat/{node}`
+pub async fn heartbeat(request: &Request, ident: &str) -> Result<Reply, Error> {
+    check_open(request)?;
+    let mut arguments = request.arguments()?;
+    let callback_url = arguments.take_text("callback_url")?;
+    let agent_version = arguments.take_text("agent_version")?;
+    let token = arguments.take_text("agent_token")?;
+    let certificate = arguments.take_text("agent_verify_ca")?;
+    let status = arguments.take_text("agent_status")?;
+    let status_message = arguments.take_text("agent_status_message")?;
+    arguments.finish()?;
+
+    let Some(callback_url) = callback_url else {
+        return Err(Error::Bad(
+            "Missing mandatory parameter: callback_url".to_owned(),
+        ));
+    };
+    let not_yet = |is_given: bool, since: u16, field: &str| {
+        if is_given && request.microversion.0 < since {
+            return Err(Error::Bad(format!(
+                "Field \"{field}\" not recognised: it needs version 1.{since} or newer."
+            )));
+        }
+        Ok(())
+    };
+    not_yet(agent_version.is_some(), 36, "agent_version")?;
+    not_yet(certificate.is_some(), 68, "agent_verify_ca")?;
+    not_yet(status.is_some(), 72, "agent_status")?;
+    not_yet(status_message.is_some(), 72, "agent_status_message")?;
+
+    let id = match request.node_id(ident).await {
+        Err(Error::BadIdentifier(_)) => {
+            return Err(Error::Bad(format!(
+                "Expected UUID or name for node_ident: {ident}"
+            )));
+        }
+        other => other?,
+    };
+    let callback_url = match (request.api.settings.agent.callback_url_check)(&callback_url) {
+        Ok(url) => url,
+        Err(problem) => {
+            // An unknown node is told before anything that is wrong with the rest.
+            request.node(ident).await?;
+            return Err(Refused::CallbackUrlNotAllowed { problem }.into());
+        }
+    };
+    if token.is_none() {
+        request.node(ident).await?;
+        return Err(Refused::TokenMissing.into());
+    }
+    if let Some(status) = &status
+        && !["start", "end", "error"].contains(&status.as_str())
+    {
+        request.node(ident).await?;
+        return Err(Error::Bad(
+            "Agent status is invalid. Valid states are start,end,error.".to_owned(),
+        ));
+    }
+    if agent_version.is_none() && status.is_none() {
+        request.node(ident).await?;
+        return Err(Error::Bad(
+            "Agent did not transmit a version, and a version is required. Please update the agent being used.".to_owned(),
+        ));
+    }
+    let heartbeat = Heartbeat {
+        callback_url,
+        agent_version,
+        certificate,
+        token: TokenMatch::Missing,
+    };
+    match request.api.conductor.heartbeat(id, heartbeat, token).await {
+        Err(DeliverError::NotFound) => Err(no_such_node(ident)),
+        other => {
+            other?;
+            Ok(Reply::Accepted { location: None })
+        }
+    }
+}
+
+fn check_open(request: &Request) -> Result<(), Error> {
+    if !request.api.settings.agent.endpoints_enabled {
+        return Err(Error::AgentEndpointsDisabled);
+    }
+    if request.microversion.0 < SINCE {
+        return Err(Error::LookupFailed);
+    }
+    Ok(())
+}
+
+/// The addresses that are MAC addresses, in one spelling, each once. Others are left out: agents send what their hardware says.
+fn mac_addresses(list: &str) -> Vec<String> {
+    let mut addresses: Vec<String> = Vec::new();
+    for part in list
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        match attributes::mac_address(part) {
+            Some(address) if !addresses.contains(&address) => addresses.push(address),
+            Some(_) => {}
+            None => tracing::debug!(
+                address = part,
+                "a lookup names something that is no MAC address"
+            ),
+        }
+    }
+    addresses
+}
+
+/// The settings an agent gets with its node.
+fn configuration(settings: &AgentSettings, token: &str) -> Value {
+    json!({
+        "metrics": {
+            "backend": "noop",
+            "prepend_host": false,
+            "prepend_uuid": false,
+            "prepend_host_reverse": true,
+            "global_prefix": null,
+        },
+        "metrics_statsd": {"statsd_host": "localhost", "statsd_port": 8125},
+        "heartbeat_timeout": settings.heartbeat_timeout_s,
+        "agent_token": token,
+        "agent_token_required": true,
+        "agent_md5_checksum_enable": settings.md5_checksum_enabled,
+        "disable_deep_image_inspection": settings.deep_image_inspection_disabled,
+        "permitted_image_formats": settings.permitted_image_formats,
+        "agent_skip_bmc_detect": false,
+        "enable_bios_bootloader_install": false,
+        "tls_min_version": settings.tls_min_version,
+        "tls_cipher_suites": null,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_trimmed_lowered_and_told_once() {
+        assert_eq!(
+            mac_addresses(" 52:54:00:AA:00:03,nonsense,, 52:54:00:aa:00:03,52:54:00:aa:00:04"),
+            ["52:54:00:aa:00:03", "52:54:00:aa:00:04"]
+        );
+        assert!(mac_addresses("nonsense").is_empty());
+    }
+}

@@ -1,0 +1,118 @@
+//! What the answers of the agent and of the driver mean.
+
+use super::deploy;
+use super::effect::Step;
+use super::hardware::DriverAnswer;
+use super::manage;
+use super::outcome::Outcome;
+use super::power;
+use super::state::{DriverRequest, PowerState, Provision};
+use super::turn::Turn;
+use crate::command::{self, CommandId, Phase, Verdict};
+
+/// A classified answer of the agent. Answers for another command, or for an older dispatch, change nothing.
+pub(super) fn command(turn: Turn<'_>, id: CommandId, attempt: u32, event: command::Event) -> Step {
+    let fits = turn
+        .node
+        .open_command()
+        .is_some_and(|command| command.id == id && command.attempt == attempt);
+    if !fits {
+        return turn.unchanged(Outcome::AnswerIgnored);
+    }
+    tell_command(turn, event, Outcome::CommandGoesOn)
+}
+
+/// Passes `event` to the open command, if there is one, and draws the conclusions. `otherwise` is the outcome when the command
+/// just goes on.
+pub(super) fn tell_command(mut turn: Turn<'_>, event: command::Event, otherwise: Outcome) -> Step {
+    let Some(open) = turn.node.open_command() else {
+        return turn.done(otherwise);
+    };
+    let unreadable = matches!(
+        event,
+        command::Event::SurveyFailed(_) | command::Event::PollFailed(_)
+    );
+    let operation = turn.node.operation_id(open.id);
+    let expected = turn
+        .node
+        .session
+        .as_ref()
+        .and_then(|session| session.instance.as_ref());
+    let step = command::step(open, &operation, expected, event, turn.now.at);
+
+    if let Some(effect) = step.effect {
+        turn.ask_agent(&step.command, effect);
+    }
+    if let (Phase::Sent { .. }, Some(baseline), Some(session)) = (
+        &step.command.phase,
+        &step.command.baseline,
+        &mut turn.node.session,
+    ) {
+        session.instance = Some(baseline.instance.clone());
+    }
+    turn.node.command = Some(step.command);
+
+    match step.verdict {
+        None => turn.done(otherwise),
+        Some(Verdict::Alive) => {
+            turn.sign_of_life();
+            if let Some(session) = &mut turn.node.session {
+                session.trouble = None;
+            }
+            deploy::command_goes_on(turn, otherwise)
+        }
+        Some(Verdict::Trouble(text)) => {
+            if let Some(session) = &mut turn.node.session {
+                session.trouble = Some(text);
+            }
+            if unreadable {
+                return deploy::agent_unreadable(turn);
+            }
+            deploy::command_goes_on(turn, Outcome::AgentTrouble)
+        }
+        Some(Verdict::Finished(finish)) => {
+            turn.node.deadlines.step = None;
+            if let Some(session) = &mut turn.node.session {
+                session.trouble = None;
+            }
+            deploy::command_finished(turn, finish)
+        }
+    }
+}
+
+/// The driver has answered. Answers to older calls change nothing.
+pub(super) fn driver(
+    mut turn: Turn<'_>,
+    number: u64,
+    answer: Result<DriverAnswer, String>,
+) -> Step {
+    let call = match turn.node.driver_call {
+        Some(call) if call.number == number => call,
+        _ => return turn.unchanged(Outcome::AnswerIgnored),
+    };
+    turn.node.driver_call = None;
+    turn.node.deadlines.driver = None;
+    turn.node.power.target = None;
+    if let Ok(answer) = &answer {
+        turn.node.power.state = match call.request {
+            DriverRequest::PowerOff => Some(PowerState::Off),
+            DriverRequest::PowerOn | DriverRequest::Reboot | DriverRequest::RebootToRamdisk => {
+                Some(PowerState::On)
+            }
+            DriverRequest::Verify | DriverRequest::ReadPower | DriverRequest::BootFromDisk => {
+                answer.power.or(turn.node.power.state)
+            }
+        };
+    }
+    match &turn.node.provision {
+        Provision::Verifying => manage::verified(turn, answer),
+        Provision::Deploying(_) => deploy::driver_answered(turn, call.request, answer),
+        Provision::Deleting => manage::switched_off(turn, answer),
+        Provision::Enroll
+        | Provision::Manageable
+        | Provision::Available
+        | Provision::DeployFailed
+        | Provision::Active
+        | Provision::Error => power::answered(turn, call.request, answer),
+    }
+}

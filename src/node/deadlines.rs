@@ -1,0 +1,85 @@
+//! What a passed deadline means.
+
+use super::deploy;
+use super::effect::Step;
+use super::manage;
+use super::outcome::Outcome;
+use super::power;
+use super::state::Provision;
+use super::turn::Turn;
+
+/// Which deadline has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// The driver did not answer.
+    Driver,
+    /// The step in progress took too long.
+    Step,
+    /// The agent was silent for too long.
+    Liveness,
+    /// Time to look again.
+    Look,
+}
+
+/// A time in the row may have come. If several have, the one that explains most is taken; the others follow from it.
+pub(super) fn reached(mut turn: Turn<'_>) -> Step {
+    let now = turn.now.at;
+    let deadlines = &turn.node.deadlines;
+    let is_due = |deadline: Option<_>| deadline.is_some_and(|deadline| now >= deadline);
+    let due = if is_due(deadlines.driver) {
+        Due::Driver
+    } else if is_due(deadlines.step) {
+        Due::Step
+    } else if is_due(deadlines.liveness) {
+        Due::Liveness
+    } else if is_due(deadlines.look) {
+        Due::Look
+    } else {
+        return turn.unchanged(Outcome::DeadlineMoved);
+    };
+    if due == Due::Driver {
+        return driver(turn);
+    }
+    match &turn.node.provision {
+        Provision::Deploying(_) => deploy::deadline(turn, due),
+        Provision::Enroll
+        | Provision::Verifying
+        | Provision::Manageable
+        | Provision::Available
+        | Provision::DeployFailed
+        | Provision::Active
+        | Provision::Deleting
+        | Provision::Error => {
+            // Nothing else waits for an agent.
+            turn.node.deadlines.step = None;
+            turn.node.deadlines.liveness = None;
+            turn.node.deadlines.look = None;
+            turn.done(Outcome::DeadlineMoved)
+        }
+    }
+}
+
+fn driver(mut turn: Turn<'_>) -> Step {
+    let request = turn.node.driver_call.take().map(|call| call.request);
+    turn.node.deadlines.driver = None;
+    turn.node.power.target = None;
+    let Some(request) = request else {
+        return turn.done(Outcome::DeadlineMoved);
+    };
+    let why = Err(format!(
+        "the driver did not answer to \"{}\" within {} s",
+        request.name(),
+        turn.now.limits.driver_limit_ms / 1_000
+    ));
+    match &turn.node.provision {
+        Provision::Verifying => manage::verified(turn, why),
+        Provision::Deploying(_) => deploy::driver_answered(turn, request, why),
+        Provision::Deleting => manage::switched_off(turn, why),
+        Provision::Enroll
+        | Provision::Manageable
+        | Provision::Available
+        | Provision::DeployFailed
+        | Provision::Active
+        | Provision::Error => power::answered(turn, request, why),
+    }
+}

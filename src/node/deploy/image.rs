@@ -1,0 +1,265 @@
+//! What is to be written: reads a node's `instance_info` and says what is wrong with it, all at once.
+
+use serde_json::Value;
+
+use crate::node::limits::BootMode;
+use crate::node::state::{Attributes, Object};
+
+/// A whole-disk image, as the agent is told about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    /// The last part of its address: the agent's name for it.
+    pub id: String,
+    /// Where the agent gets it.
+    pub url: String,
+    /// `raw`, `qcow2`, ...; none leaves it to the agent.
+    pub disk_format: Option<String>,
+    /// A checksum, or the URL of a checksum file (`image_checksum`).
+    pub checksum: Option<String>,
+    /// `sha256`, `sha512`, ... with its value, which may be a URL.
+    pub os_hash: Option<(String, String)>,
+}
+
+/// Reads the image of a node.
+///
+/// # Errors
+/// Everything that is wrong, one sentence each, naming the field and what would be right.
+pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
+    let info = &attributes.instance_info;
+    let mut problems = Vec::new();
+    let url = text(info, "image_source", &mut problems);
+    let checksum = text(info, "image_checksum", &mut problems);
+    let algorithm = text(info, "image_os_hash_algo", &mut problems);
+    let value = text(info, "image_os_hash_value", &mut problems);
+    let disk_format = text(info, "image_disk_format", &mut problems);
+    let image_type = text(info, "image_type", &mut problems);
+
+    if url.is_none() && !info.contains_key("image_source") {
+        problems.push("instance_info/image_source is missing; set it to the http or https URL of a whole-disk image".to_owned());
+    }
+    if let Some(url) = &url
+        && !(url.starts_with("http://") || url.starts_with("https://"))
+    {
+        problems.push(format!(
+            "instance_info/image_source {url:?} is not an http or https URL; other sources are not supported"
+        ));
+    }
+    if algorithm.is_some() != value.is_some() {
+        problems.push(
+            "instance_info needs both image_os_hash_algo and image_os_hash_value, or neither"
+                .to_owned(),
+        );
+    }
+    if checksum.is_none() && value.is_none() && algorithm.is_none() {
+        problems.push("instance_info has no checksum of the image; set image_os_hash_algo (sha256 or sha512) and image_os_hash_value, or image_checksum".to_owned());
+    }
+    match (algorithm.as_deref(), value.as_deref()) {
+        (Some("sha256"), Some(value)) => check_hex("image_os_hash_value", value, 64, &mut problems),
+        (Some("sha512"), Some(value)) => {
+            check_hex("image_os_hash_value", value, 128, &mut problems)
+        }
+        (Some(other), _) if other != "sha256" && other != "sha512" => problems.push(format!(
+            "instance_info/image_os_hash_algo {other:?} is not supported; use sha256 or sha512"
+        )),
+        _ => {}
+    }
+    if let Some(sum) = &checksum
+        && !is_url(sum)
+        && !((sum.len() == 64 || sum.len() == 128) && is_hex(sum))
+    {
+        problems.push("instance_info/image_checksum is neither a sha256 (64 hexadecimal digits), nor a sha512 (128), nor an http(s) URL of a checksum file".to_owned());
+    }
+    if let Some(kind) = &image_type
+        && kind != "whole-disk"
+    {
+        problems.push(format!(
+            "instance_info/image_type {kind:?} is not supported; only whole-disk images are"
+        ));
+    }
+    if ["kernel", "ramdisk"]
+        .iter()
+        .any(|key| info.contains_key(*key))
+    {
+        problems.push("instance_info names a kernel or ramdisk, as partition images do; only whole-disk images are supported".to_owned());
+    }
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let url = url.unwrap_or_default();
+    Ok(Image {
+        id: last_segment(&url),
+        url,
+        disk_format,
+        checksum,
+        os_hash: algorithm.zip(value),
+    })
+}
+
+/// Everything that stands against deploying a node with these attributes; empty when nothing does.
+pub fn problems(attributes: &Attributes) -> Vec<String> {
+    let mut problems = image_of(attributes).err().unwrap_or_default();
+    if let Err(problem) = stated_boot_mode(attributes) {
+        problems.push(problem);
+    }
+    problems
+}
+
+/// How the node is to boot: `instance_info/deploy_boot_mode`, else the capability `boot_mode`, else `default`.
+pub fn boot_mode(attributes: &Attributes, default: BootMode) -> BootMode {
+    stated_boot_mode(attributes)
+        .ok()
+        .flatten()
+        .unwrap_or(default)
+}
+
+fn stated_boot_mode(attributes: &Attributes) -> Result<Option<BootMode>, String> {
+    let of_instance = attributes
+        .instance_info
+        .get("deploy_boot_mode")
+        .and_then(Value::as_str);
+    if let Some(word) = of_instance {
+        return BootMode::parse(word).map(Some).ok_or_else(|| {
+            format!("instance_info/deploy_boot_mode {word:?} is neither bios nor uefi")
+        });
+    }
+    let capabilities = attributes
+        .properties
+        .get("capabilities")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    for pair in capabilities.split(',') {
+        match pair
+            .split_once(':')
+            .map(|(key, word)| (key.trim(), word.trim()))
+        {
+            Some(("boot_mode", word)) => {
+                return BootMode::parse(word).map(Some).ok_or_else(|| {
+                    format!(
+                        "the capability boot_mode:{word} in properties is neither bios nor uefi"
+                    )
+                });
+            }
+            Some(("secure_boot", word)) if word.eq_ignore_ascii_case("true") => {
+                return Ok(Some(BootMode::Uefi));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
+}
+
+fn text(info: &Object, key: &str, problems: &mut Vec<String>) -> Option<String> {
+    match info.get(key) {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+        Some(_) => {
+            problems.push(format!("instance_info/{key} must be a non-empty string"));
+            None
+        }
+    }
+}
+
+fn check_hex(key: &str, value: &str, digits: usize, problems: &mut Vec<String>) {
+    if !is_url(value) && !(value.len() == digits && is_hex(value)) {
+        problems.push(format!(
+            "instance_info/{key} must be {digits} hexadecimal digits or an http(s) URL; it has {} characters",
+            value.chars().count()
+        ));
+    }
+}
+
+fn is_hex(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+fn last_segment(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    let last = path.rsplit('/').find(|part| !part.is_empty());
+    last.unwrap_or("image").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn attributes(instance_info: Value) -> Attributes {
+        Attributes {
+            instance_info: instance_info.as_object().unwrap().clone(),
+            ..Attributes::default()
+        }
+    }
+
+    fn good() -> Value {
+        json!({
+            "image_source": "http://images.example/cloud.qcow2?x=/1",
+            "image_os_hash_algo": "sha256",
+            "image_os_hash_value": "a".repeat(64),
+            "image_disk_format": "qcow2",
+        })
+    }
+
+    #[test]
+    fn a_good_image_is_read_whole() {
+        let image = image_of(&attributes(good())).unwrap();
+        assert_eq!(image.id, "cloud.qcow2");
+        assert_eq!(image.os_hash, Some(("sha256".to_owned(), "a".repeat(64))));
+    }
+
+    #[test]
+    fn every_fault_is_named() {
+        let cases = [
+            (json!({"image_source": null}), "checksum"),
+            (json!({"image_source": "file:///x"}), "image_source"),
+            (json!({"image_source": 7}), "image_source"),
+            (json!({"image_os_hash_value": null}), "both"),
+            (json!({"image_os_hash_value": "abc"}), "64"),
+            (json!({"image_os_hash_algo": "md5"}), "sha256"),
+            (json!({"image_checksum": "abc"}), "image_checksum"),
+            (json!({"image_type": "partition"}), "whole-disk"),
+            (json!({"kernel": "k"}), "partition"),
+            (json!({"deploy_boot_mode": "floppy"}), "deploy_boot_mode"),
+        ];
+        for (change, word) in cases {
+            let mut info = good();
+            for (key, value) in change.as_object().unwrap() {
+                info[key] = value.clone();
+            }
+            if change == json!({"image_source": null}) {
+                info["image_os_hash_algo"] = Value::Null;
+                info["image_os_hash_value"] = Value::Null;
+            }
+            let found = problems(&attributes(info)).join("; ");
+            assert!(found.contains(word), "{change}: {found}");
+        }
+        assert!(
+            problems(&attributes(json!({})))
+                .join(";")
+                .contains("image_source is missing")
+        );
+    }
+
+    #[test]
+    fn checksums_may_be_urls() {
+        let mut info = good();
+        info["image_os_hash_value"] = json!("https://images.example/SHA256SUMS");
+        info["image_checksum"] = json!("http://images.example/SHA256SUMS");
+        assert_eq!(problems(&attributes(info)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_boot_mode_comes_from_the_instance_then_the_capabilities_then_the_default() {
+        let mut of = attributes(good());
+        assert_eq!(boot_mode(&of, BootMode::Bios), BootMode::Bios);
+        of.properties
+            .insert("capabilities".into(), json!("a:b, boot_mode:uefi"));
+        assert_eq!(boot_mode(&of, BootMode::Bios), BootMode::Uefi);
+        of.instance_info
+            .insert("deploy_boot_mode".into(), json!("bios"));
+        assert_eq!(boot_mode(&of, BootMode::Uefi), BootMode::Bios);
+    }
+}

@@ -1,0 +1,78 @@
+//! Changes of what operators set: attributes and ports. The rules stand in `update.rs` and `ports.rs`; this file applies their
+//! verdict.
+
+use super::effect::{Reply, Step};
+use super::event::PatchOperation;
+use super::outcome::Outcome;
+use super::refused::Refused;
+use super::state::{Port, PortId};
+use super::turn::Turn;
+use super::{ports, update, upkeep};
+
+pub(super) fn patch(
+    mut turn: Turn<'_>,
+    operations: &[PatchOperation],
+    reset_interfaces: bool,
+    microversion: u16,
+) -> Step {
+    let patched = match update::patch(&turn.node, operations, reset_interfaces, microversion) {
+        Ok(patched) => patched,
+        Err(why) => return turn.refuse(why),
+    };
+    let has_new_attributes = patched.attributes != turn.node.attributes;
+    turn.node.attributes = patched.attributes;
+    match patched.maintenance {
+        Some(on) => upkeep::maintenance(turn, on, None),
+        None if has_new_attributes => turn.done(Outcome::Changed),
+        None => turn.unchanged(Outcome::Unchanged),
+    }
+}
+
+pub(super) fn delete(mut turn: Turn<'_>) -> Step {
+    if let Err(why) = update::may_delete(&turn.node) {
+        return turn.refuse(why);
+    }
+    turn.forget_agent();
+    turn.remove();
+    turn.done(Outcome::Changed)
+}
+
+pub(super) fn port_create(mut turn: Turn<'_>, port: Port) -> Step {
+    let id = port.id;
+    turn.node.ports.push(port);
+    turn.reply(Reply::PortCreated(id), Outcome::Changed)
+}
+
+pub(super) fn port_patch(mut turn: Turn<'_>, id: PortId, operations: &[PatchOperation]) -> Step {
+    let patched = match ports::patch_port(&turn.node, id, operations) {
+        Ok(patched) => patched,
+        Err(why) => return turn.refuse(why),
+    };
+    let now = turn.now.at;
+    match turn.node.ports.iter_mut().find(|port| port.id == id) {
+        Some(port) if *port == patched => turn.unchanged(Outcome::Unchanged),
+        Some(port) => {
+            *port = Port {
+                updated_at: Some(now),
+                ..patched
+            };
+            turn.done(Outcome::Changed)
+        }
+        None => turn.refuse(no_such_port(id)),
+    }
+}
+
+pub(super) fn port_delete(mut turn: Turn<'_>, id: PortId) -> Step {
+    let before = turn.node.ports.len();
+    turn.node.ports.retain(|port| port.id != id);
+    if turn.node.ports.len() == before {
+        return turn.refuse(no_such_port(id));
+    }
+    turn.done(Outcome::Changed)
+}
+
+fn no_such_port(id: PortId) -> Refused {
+    Refused::NotFound {
+        what: format!("Port {id}"),
+    }
+}

@@ -1,0 +1,177 @@
+//! Everything that can happen to a node: one closed list.
+
+use serde_json::Value;
+
+use super::hardware::DriverAnswer;
+use super::provision::Verb;
+use super::state::{Port, PortId, PowerState};
+use super::steps::DeployStep;
+use crate::command::{self, CommandId};
+
+/// Something that happened to a node, or that somebody asks of it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// An agent asks who it is (`GET /v1/lookup`).
+    Lookup {
+        /// Random text from which a token can be computed, used if a new session begins.
+        fresh_nonce: String,
+    },
+    /// An agent reports (`POST /v1/heartbeat/{node}`).
+    Heartbeat(Heartbeat),
+    /// The classified answer to something the conductor asked of the agent.
+    Command {
+        /// Which command.
+        id: CommandId,
+        /// Which dispatch of it; answers to older ones are ignored.
+        attempt: u32,
+        /// What was learned.
+        event: command::Event,
+    },
+    /// The driver has finished a call, well or badly.
+    Driver {
+        /// Which call; answers to older ones are ignored.
+        call: u64,
+        /// The answer, or what went wrong in words for an operator.
+        answer: Result<DriverAnswer, String>,
+    },
+    /// A time in the node's row may have come.
+    DeadlineReached,
+    /// The conductor has started and found this node in its store.
+    Resumed {
+        /// For how long nobody could be heard, in milliseconds.
+        down_for_ms: i64,
+    },
+    /// The actor that carries this node failed too often; only operators' events are accepted until one of them ends it.
+    Quarantined {
+        /// What failed.
+        reason: String,
+    },
+    /// An operator asks for a provision verb.
+    Provision {
+        /// The verb.
+        verb: Verb,
+        /// What came with it.
+        options: ProvisionOptions,
+    },
+    /// An operator asks for a power change.
+    Power(PowerRequest),
+    /// An operator puts the node into maintenance, or takes it out.
+    Maintenance {
+        /// True: in; false: out.
+        on: bool,
+        /// Why, in their words.
+        reason: Option<String>,
+    },
+    /// An operator changes attributes by JSON patch.
+    Patch {
+        /// The operations, in order.
+        operations: Vec<PatchOperation>,
+        /// Interfaces that are not named go back to the driver's defaults.
+        reset_interfaces: bool,
+        /// The request's microversion, the minor number.
+        microversion: u16,
+    },
+    /// An operator removes the node.
+    Delete,
+    /// An operator adds a port.
+    PortCreate(Box<Port>),
+    /// An operator changes a port by JSON patch.
+    PortPatch {
+        /// Which port.
+        id: PortId,
+        /// The operations, in order.
+        operations: Vec<PatchOperation>,
+    },
+    /// An operator removes a port.
+    PortDelete {
+        /// Which port.
+        id: PortId,
+    },
+}
+
+impl Event {
+    /// The word for logs and metrics.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::Lookup { .. } => "lookup",
+            Event::Heartbeat(_) => "heartbeat",
+            Event::Command { .. } => "command",
+            Event::Driver { .. } => "driver",
+            Event::DeadlineReached => "deadline",
+            Event::Resumed { .. } => "resumed",
+            Event::Quarantined { .. } => "quarantined",
+            Event::Provision { .. } => "provision",
+            Event::Power(_) => "power",
+            Event::Maintenance { .. } => "maintenance",
+            Event::Patch { .. } => "patch",
+            Event::Delete => "delete",
+            Event::PortCreate(_) => "port_create",
+            Event::PortPatch { .. } => "port_patch",
+            Event::PortDelete { .. } => "port_delete",
+        }
+    }
+}
+
+/// What an agent sends with a heartbeat, its token already compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heartbeat {
+    /// Base URL of the agent's API, already checked against what the conductor is allowed to call.
+    pub callback_url: String,
+    /// The agent's version.
+    pub agent_version: Option<String>,
+    /// The certificate it made for itself, in PEM.
+    pub certificate: Option<String>,
+    /// How its token compares with the node's session.
+    pub token: TokenMatch,
+}
+
+/// How a token compares with the one that belongs to the node's session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenMatch {
+    /// The same.
+    Right,
+    /// Another, or the node has no session.
+    Wrong,
+    /// None was sent.
+    Missing,
+}
+
+/// What may come with a provision verb.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ProvisionOptions {
+    /// Config drive for `active` and `rebuild`: gzip and base64 text, or a URL.
+    pub configdrive: Option<String>,
+    /// Deploy steps for `active` and `rebuild`, on top of the usual ones.
+    pub deploy_steps: Vec<DeployStep>,
+}
+
+/// What an operator asks of a machine's power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PowerRequest {
+    /// `power on`, `power off`
+    Set(PowerState),
+    /// `rebooting`
+    Reboot,
+}
+
+/// One operation of a JSON patch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PatchOperation {
+    /// Add, remove or replace.
+    pub op: PatchOp,
+    /// The path, split at slashes, unescaped; never empty.
+    pub path: Vec<String>,
+    /// The value, for add and replace.
+    pub value: Value,
+}
+
+/// The three operations the API knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchOp {
+    /// Set, whether it was there or not.
+    Add,
+    /// Take away.
+    Remove,
+    /// Set what was there.
+    Replace,
+}

@@ -1,0 +1,80 @@
+//! What an agent's own calls mean: lookup and heartbeat.
+
+use super::deploy;
+use super::effect::{Reply, Step};
+use super::event::{Heartbeat, TokenMatch};
+use super::outcome::Outcome;
+use super::refused::Refused;
+use super::state::{Provision, Session};
+use super::turn::Turn;
+use crate::command::Event as CommandEvent;
+
+/// An agent asks who it is.
+///
+/// The token is the same for every lookup until the first authenticated heartbeat, so a lost answer costs nothing; afterwards
+/// it is masked, so nobody learns it by asking.
+pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
+    if !matches!(turn.node.provision, Provision::Deploying(_)) {
+        return turn.refuse(Refused::LookupNotAllowed);
+    }
+    match &turn.node.session {
+        Some(session) if session.confirmed => {
+            turn.reply(Reply::Token { masked: true }, Outcome::TokenMasked)
+        }
+        Some(_) => turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued),
+        None => {
+            turn.node.session = Some(Session {
+                nonce: fresh_nonce,
+                confirmed: false,
+                callback_url: None,
+                agent_version: None,
+                certificate: None,
+                instance: None,
+                last_heartbeat_at: None,
+                last_contact_at: Some(turn.now.at),
+                trouble: None,
+            });
+            turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued)
+        }
+    }
+}
+
+/// An agent reports. The checks come in the order of the protocol; a refused heartbeat changes nothing.
+pub(super) fn heartbeat(mut turn: Turn<'_>, heartbeat: Heartbeat) -> Step {
+    let known_url = turn
+        .node
+        .session
+        .as_ref()
+        .and_then(|session| session.callback_url.clone());
+    if known_url.is_some_and(|known| known != heartbeat.callback_url) {
+        return turn.refuse(Refused::CallbackUrlChanged);
+    }
+    let now = turn.now.at;
+    let session = match (heartbeat.token, &mut turn.node.session) {
+        (TokenMatch::Missing, _) => return turn.refuse(Refused::TokenMissing),
+        (TokenMatch::Wrong, _) | (TokenMatch::Right, None) => {
+            return turn.refuse(Refused::TokenWrong);
+        }
+        (TokenMatch::Right, Some(session)) => session,
+    };
+    let arrived = !session.confirmed;
+    if !arrived && session.certificate != heartbeat.certificate {
+        return turn.refuse(Refused::CertificateChanged);
+    }
+    if !matches!(turn.node.provision, Provision::Deploying(_)) {
+        return turn.unchanged(Outcome::HeartbeatIgnored);
+    }
+    if arrived {
+        session.callback_url = Some(heartbeat.callback_url);
+        session.certificate = heartbeat.certificate;
+        session.confirmed = true;
+    }
+    session.agent_version = heartbeat.agent_version;
+    session.last_heartbeat_at = Some(now);
+    session.last_contact_at = Some(now);
+    turn.sign_of_life();
+    if arrived {
+        return deploy::agent_arrived(turn);
+    }
+    super::answers::tell_command(turn, CommandEvent::Hint, Outcome::Alive)
+}

@@ -1,0 +1,81 @@
+//! How long things may take: the part of the configuration the core reads.
+
+use crate::timestamp::Timestamp;
+
+/// All lengths in milliseconds; 0 means "no limit".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// How long an agent may be silent, before and after its first heartbeat (`deploy_callback_timeout`).
+    pub deploy_callback_timeout_ms: i64,
+    /// How long `write_image` may take, however alive the agent is.
+    pub write_image_limit_ms: i64,
+    /// How long any other command may take, however alive the agent is.
+    pub command_limit_ms: i64,
+    /// How long a driver may take for one call (`power_state_change_timeout`).
+    pub driver_limit_ms: i64,
+    /// How long a machine may take to go off by itself after the agent was asked to (`soft_power_off` at the end of a deploy).
+    pub power_off_wait_ms: i64,
+    /// How often to look whether it went off.
+    pub power_off_look_every_ms: i64,
+    /// Boot mode of nodes that don't say theirs: `bios` or `uefi`.
+    pub default_boot_mode: BootMode,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            deploy_callback_timeout_ms: 1_800_000,
+            write_image_limit_ms: 6 * 3_600_000,
+            command_limit_ms: 3_600_000,
+            driver_limit_ms: 60_000,
+            power_off_wait_ms: 35_000,
+            power_off_look_every_ms: 1_000,
+            default_boot_mode: BootMode::Uefi,
+        }
+    }
+}
+
+/// How the machine's firmware boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BootMode {
+    /// Legacy.
+    Bios,
+    /// UEFI.
+    Uefi,
+}
+
+impl BootMode {
+    /// As the agent and clients spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            BootMode::Bios => "bios",
+            BootMode::Uefi => "uefi",
+        }
+    }
+
+    /// The mode spelled `text`.
+    pub fn parse(text: &str) -> Option<BootMode> {
+        match text {
+            "bios" => Some(BootMode::Bios),
+            "uefi" => Some(BootMode::Uefi),
+            _ => None,
+        }
+    }
+}
+
+/// The moment an event is handled, and the limits that hold then.
+#[derive(Debug, Clone, Copy)]
+pub struct Now<'a> {
+    /// The time.
+    pub at: Timestamp,
+    /// The limits.
+    pub limits: &'a Limits,
+}
+
+impl Now<'_> {
+    /// When something that may take `length_ms` must have ended; none for 0.
+    pub fn deadline(&self, length_ms: i64) -> Option<Timestamp> {
+        (length_ms > 0).then(|| self.at.plus_ms(length_ms))
+    }
+}

@@ -1,0 +1,241 @@
+//! Takes secrets out of documents before they leave the conductor.
+//!
+//! Used for what the HTTP API shows and for the copy of a node that an agent is sent. Pure; it works on keys and on the text of
+//! values, knows nothing of nodes, and never changes what is stored. The rule is that of the Bare Metal API: a value is hidden
+//! when its key looks like the name of a secret, at any depth; `password=…` inside other texts is blanked as well.
+
+use serde_json::Value;
+
+use super::state::Object;
+
+/// What is shown instead of a secret.
+pub const STARS: &str = "******";
+
+/// Parts of a lower-cased key that make it the name of a secret: general words first, then the keys of single products.
+const SECRET_WORDS: &[&str] = &[
+    "password",
+    "passphrase",
+    "adminpass",
+    "admin_pass",
+    "new_pass",
+    "secret",
+    "token",
+    "sys_pswd",
+    "configdrive",
+    "encrypted_key",
+    "private_key",
+    "fernetkey",
+    "sslkey",
+    "snmp_auth_key",
+    "snmp_priv_key",
+    "image_request_authorization",
+    "cephclusterfsid",
+    "octaviaheartbeatkey",
+    "rabbitcookie",
+    "cephmanilaclientkey",
+    "pacemakerremoteauthkey",
+    "designaterndckey",
+    "cephadminkey",
+    "heatauthencryptionkey",
+    "cephclientkey",
+    "keystonecredential",
+    "barbicansimplecryptokek",
+    "cephrgwkey",
+    "swifthashsuffix",
+    "migrationsshkey",
+    "cephmdskey",
+    "cephmonkey",
+];
+
+/// Words after which `=` or `:` introduces a secret inside a text.
+const SECRET_WORDS_IN_TEXT: &[&str] = &["password", "passphrase", "adminpass", "admin_pass"];
+
+/// True when a value under `key` is to be hidden.
+pub fn looks_secret(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    SECRET_WORDS.iter().any(|word| key.contains(word))
+}
+
+/// A copy of `object` without its secrets. A secret that is null stays null: that there is none is no secret.
+pub fn masked(object: &Object) -> Object {
+    object
+        .iter()
+        .map(|(key, value)| {
+            let shown = if looks_secret(key) && !value.is_null() {
+                Value::from(STARS)
+            } else {
+                masked_value(value)
+            };
+            (key.clone(), shown)
+        })
+        .collect()
+}
+
+/// A copy of `value` without the secrets in its objects and texts.
+pub fn masked_value(value: &Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(masked(object)),
+        Value::Array(values) => Value::Array(values.iter().map(masked_value).collect()),
+        Value::String(text) => Value::String(masked_text(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// `instance_info` as the API shows it: `configdrive` and `image_url` are always hidden, since the URL may carry a signature.
+pub fn masked_instance_info(instance_info: &Object) -> Object {
+    let mut shown = masked(instance_info);
+    for key in ["configdrive", "image_url"] {
+        if let Some(value) = shown.get_mut(key)
+            && !value.is_null()
+        {
+            *value = Value::from(STARS);
+        }
+    }
+    shown
+}
+
+/// `text` with the value after each `password=`, `passphrase: ` and the like replaced by stars, up to the next blank or
+/// separator, or to the closing quote; and with the password inside each `scheme://user:password@host` replaced too.
+pub fn masked_text(text: &str) -> String {
+    let mut shown = mask_url_passwords(text);
+    for word in SECRET_WORDS_IN_TEXT {
+        shown = mask_after(&shown, word);
+    }
+    shown
+}
+
+fn mask_after(text: &str, word: &str) -> String {
+    // ASCII lower case keeps every byte where it was, so positions hold for both texts.
+    let lower = text.to_ascii_lowercase();
+    let mut shown = String::with_capacity(text.len());
+    let mut done = 0;
+    while let Some(found) = lower.get(done..).and_then(|rest| rest.find(word)) {
+        let after_word = done + found + word.len();
+        let rest = text.get(after_word..).unwrap_or_default();
+        let value_at = after_word + length_of_introduction(rest);
+        if value_at == after_word {
+            shown.push_str(text.get(done..after_word).unwrap_or_default());
+            done = after_word;
+            continue;
+        }
+        let value = text.get(value_at..).unwrap_or_default();
+        let length = length_of_value(value);
+        shown.push_str(text.get(done..value_at).unwrap_or_default());
+        if length > 0 {
+            shown.push_str(STARS);
+        }
+        done = value_at + length;
+    }
+    shown.push_str(text.get(done..).unwrap_or_default());
+    shown
+}
+
+/// Length of `=`, `:`, with the blanks and closing and opening quotes around it; 0 when `rest` does not start so.
+fn length_of_introduction(rest: &str) -> usize {
+    let is_filling = |c: char| c == ' ' || c == '"' || c == '\'';
+    let before = rest.len() - rest.trim_start_matches(is_filling).len();
+    let Some(after_sign) = rest
+        .get(before..)
+        .and_then(|rest| rest.strip_prefix(['=', ':']))
+    else {
+        return 0;
+    };
+    let quotes = after_sign.len() - after_sign.trim_start_matches(is_filling).len();
+    before + 1 + quotes
+}
+
+fn length_of_value(value: &str) -> usize {
+    value
+        .find(|c: char| {
+            c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '&' | '}' | ']' | ')' | '>')
+        })
+        .unwrap_or(value.len())
+}
+
+/// Hides `password` in every `://user:password@`.
+pub fn mask_url_passwords(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find("://") {
+        let (head, tail) = rest.split_at(start + 3);
+        shown.push_str(head);
+        let end = tail
+            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\''))
+            .unwrap_or(tail.len());
+        let (authority, after) = tail.split_at(end);
+        match authority
+            .rsplit_once('@')
+            .map(|(user, host)| (user.split_once(':'), host))
+        {
+            Some((Some((user, _)), host)) => {
+                shown.push_str(&format!("{user}:{STARS}@{host}"));
+            }
+            _ => shown.push_str(authority),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn secrets_are_hidden_at_any_depth_and_nothing_else_is() {
+        let object = json!({
+            "redfish_address": "https://10.0.0.1",
+            "redfish_Password": "abc",
+            "snmp_auth_key": "abc",
+            "nested": {"list": [{"image_pull_secret": {"a": 1}}, "plain"], "deep": {"api_token": 7}},
+            "ipmi_password": null,
+            "count": 3,
+        });
+        let shown = Value::Object(masked(object.as_object().unwrap()));
+        assert_eq!(
+            shown,
+            json!({
+                "redfish_address": "https://10.0.0.1",
+                "redfish_Password": "******",
+                "snmp_auth_key": "******",
+                "nested": {"list": [{"image_pull_secret": "******"}, "plain"], "deep": {"api_token": "******"}},
+                "ipmi_password": null,
+                "count": 3,
+            })
+        );
+    }
+
+    #[test]
+    fn passwords_inside_texts_are_blanked() {
+        for (text, shown) in [
+            ("password=abc rest", "password=****** rest"),
+            (
+                "a Password: 'ab', password = c;d",
+                "a Password: '******', password = ******;d",
+            ),
+            ("{\"admin_pass\": \"x\"}", "{\"admin_pass\": \"******\"}"),
+            ("the password is wrong", "the password is wrong"),
+            ("ends with password=", "ends with password="),
+            ("größe password=ß ü", "größe password=****** ü"),
+            (
+                "http://u:p:q@h/x http://h/a@b",
+                "http://u:******@h/x http://h/a@b",
+            ),
+            ("postgres://u@h/db", "postgres://u@h/db"),
+        ] {
+            assert_eq!(masked_text(text), shown);
+        }
+    }
+
+    #[test]
+    fn instance_info_hides_the_config_drive_and_the_image_url() {
+        let info = json!({"configdrive": {"user_data": "x"}, "image_url": "http://h/?sig=1", "image_source": "http://h/i"});
+        let shown = Value::Object(masked_instance_info(info.as_object().unwrap()));
+        assert_eq!(
+            shown,
+            json!({"configdrive": "******", "image_url": "******", "image_source": "http://h/i"})
+        );
+    }
+}

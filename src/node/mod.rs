@@ -1,0 +1,47 @@
+//! What a node is and how it changes: pure, synchronous, total.
+//!
+//! `step` takes a node, an event and the present moment, and returns the node as it shall be, what is to be done, and what the
+//! caller is told. It knows no clock, no network, no store and no randomness; the actors, the simulator and the tests all call
+//! the same function.
+
+mod answers;
+pub mod attributes;
+mod deadlines;
+pub mod deploy;
+mod edit;
+mod effect;
+mod event;
+pub mod hardware;
+mod heartbeat;
+pub mod internal_info;
+mod limits;
+mod manage;
+pub mod masking;
+mod outcome;
+pub mod ports;
+mod power;
+mod provision;
+mod refused;
+mod state;
+mod step;
+pub mod steps;
+#[cfg(test)]
+mod tests;
+mod turn;
+pub mod update;
+mod upkeep;
+
+pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
+pub use event::{
+    Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, TokenMatch,
+};
+pub use hardware::DriverAnswer;
+pub use limits::{BootMode, Limits, Now};
+pub use outcome::Outcome;
+pub use provision::{ProvisionState, Verb};
+pub use refused::Refused;
+pub use state::{
+    Attributes, Deadlines, DriverCall, DriverRequest, Maintenance, Node, NodeId, Object, Port,
+    PortId, Power, PowerState, Provision, Session,
+};
+pub use step::{is_sign_of_life, step};

@@ -1,0 +1,404 @@
+//! What a node is: everything that is stored of it, as plain data.
+//!
+//! One node with its ports, its agent session and its open command is one unit: it changes in one step and is stored in one
+//! commit.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::deploy::Deploy;
+use super::provision::ProvisionState;
+use crate::command::{Command, CommandId, Instance};
+use crate::timestamp::Timestamp;
+
+/// The UUID of a node.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct NodeId(pub Uuid);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for NodeId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<NodeId, uuid::Error> {
+        Uuid::parse_str(text).map(NodeId)
+    }
+}
+
+/// The UUID of a port.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct PortId(pub Uuid);
+
+impl fmt::Display for PortId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A JSON object.
+pub type Object = Map<String, Value>;
+
+/// A node with all that belongs to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Node {
+    /// Its UUID.
+    pub id: NodeId,
+    /// Raised by one with every step that changes anything; the store refuses to go backwards.
+    pub version: u64,
+    /// When it was enrolled.
+    pub created_at: Timestamp,
+    /// When it last changed by something other than a sign of life.
+    pub updated_at: Option<Timestamp>,
+    /// What operators set.
+    pub attributes: Attributes,
+    /// Its network ports; kept in rows of their own.
+    #[serde(skip)]
+    pub ports: Vec<Port>,
+    /// Set when a person works on the machine.
+    pub maintenance: Option<Maintenance>,
+    /// Why the last operation failed, in words for an operator; none while new work runs.
+    pub last_error: Option<String>,
+    /// What is known and wanted of its power.
+    pub power: Power,
+    /// Where it stands in its life.
+    pub provision: Provision,
+    /// When `provision` last changed its name.
+    pub provision_updated_at: Option<Timestamp>,
+    /// The agent that was given a token, if one was.
+    pub session: Option<Session>,
+    /// The command that was last decided; open or ended.
+    pub command: Option<Command>,
+    /// How many commands were ever decided.
+    pub commands_planned: u64,
+    /// The driver's work in progress, if any.
+    pub driver_call: Option<DriverCall>,
+    /// How many driver calls were ever made.
+    pub driver_calls_made: u64,
+    /// When waiting ends.
+    pub deadlines: Deadlines,
+    /// Why the conductor gave up on carrying this node's events, if it did.
+    pub quarantine: Option<String>,
+}
+
+impl Node {
+    /// A node that has just been enrolled, with nothing known of its machine.
+    pub fn enrolled(id: NodeId, attributes: Attributes, now: Timestamp) -> Node {
+        Node {
+            id,
+            version: 1,
+            created_at: now,
+            updated_at: None,
+            attributes,
+            ports: Vec::new(),
+            maintenance: None,
+            last_error: None,
+            power: Power::default(),
+            provision: Provision::Enroll,
+            provision_updated_at: None,
+            session: None,
+            command: None,
+            commands_planned: 0,
+            driver_call: None,
+            driver_calls_made: 0,
+            deadlines: Deadlines::default(),
+            quarantine: None,
+        }
+    }
+
+    /// The state's name as clients see it.
+    pub fn provision_state(&self) -> ProvisionState {
+        self.provision.state()
+    }
+
+    /// The command that has not ended yet, if there is one.
+    pub fn open_command(&self) -> Option<&Command> {
+        self.command.as_ref().filter(|command| command.is_open())
+    }
+
+    /// The text by which a command of this node is recognised inside an agent's echo.
+    pub fn operation_id(&self, command: CommandId) -> String {
+        format!("{}/{command}", self.id)
+    }
+
+    /// The earliest moment at which something must happen although nobody calls; none when nothing is awaited.
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.deadlines.next()
+    }
+}
+
+/// What operators set on a node. Field names are those of the wire.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Attributes {
+    /// Unique name.
+    pub name: Option<String>,
+    /// Hardware type, for example `fake-hardware`.
+    pub driver: String,
+    /// How the driver reaches the machine; holds credentials.
+    pub driver_info: Object,
+    /// What the machine is: `cpu_arch`, `capabilities`, `root_device`, ...
+    pub properties: Object,
+    /// Free for the operator.
+    pub extra: Object,
+    /// What to deploy: `image_source`, checksum, `configdrive`, ...
+    pub instance_info: Object,
+    /// UUID of the instance on it; unique.
+    pub instance_uuid: Option<String>,
+    /// Name of the instance on it.
+    pub instance_name: Option<String>,
+    /// Class for scheduling.
+    pub resource_class: Option<String>,
+    /// Which group of conductors may own it.
+    pub conductor_group: String,
+    /// Overrides the global setting.
+    pub automated_clean: Option<bool>,
+    /// Project that owns it.
+    pub owner: Option<String>,
+    /// Project that uses it.
+    pub lessee: Option<String>,
+    /// Free text, at most 4096 characters.
+    pub description: Option<String>,
+    /// Static network configuration for the ramdisk.
+    pub network_data: Object,
+    /// Not to be undeployed or deleted.
+    pub protected: bool,
+    /// Why it is protected.
+    pub protected_reason: Option<String>,
+    /// Not to be used again.
+    pub retired: bool,
+    /// Why it is retired.
+    pub retired_reason: Option<String>,
+    /// Which group of API users handles it.
+    pub shard: Option<String>,
+    /// The node it is a part of.
+    pub parent_node: Option<String>,
+    /// The machine must never be powered off.
+    pub disable_power_off: bool,
+    /// `bios` or `uefi`, as last known.
+    pub boot_mode: Option<String>,
+    /// Whether secure boot is on, as last known.
+    pub secure_boot: Option<bool>,
+    /// Interface implementation by kind (`boot`, `deploy`, ...).
+    pub interfaces: BTreeMap<String, String>,
+}
+
+/// A network port of a node.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its UUID.
+    pub id: PortId,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Option<Timestamp>,
+    /// MAC address, lower case with colons; unique.
+    pub address: String,
+    /// Unique name.
+    pub name: Option<String>,
+    /// Whether it may boot from the network.
+    pub pxe_enabled: bool,
+    /// Free for the operator.
+    pub extra: Object,
+    /// Which switch port it is plugged into.
+    pub local_link_connection: Object,
+    /// Name of the physical network.
+    pub physical_network: Option<String>,
+    /// Whether it is a Smart NIC.
+    pub is_smartnic: bool,
+    /// Free text.
+    pub description: Option<String>,
+    /// Vendor of the NIC.
+    pub vendor: Option<String>,
+    /// Free category.
+    pub category: Option<String>,
+}
+
+/// That and why a person works on the machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Maintenance {
+    /// In the words of whoever set it.
+    pub reason: Option<String>,
+    /// Set by the conductor with a failure, for example `clean failure`.
+    pub fault: Option<String>,
+}
+
+/// `power on` or `power off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PowerState {
+    /// `power on`
+    On,
+    /// `power off`
+    Off,
+}
+
+impl PowerState {
+    /// As clients see it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PowerState::On => "power on",
+            PowerState::Off => "power off",
+        }
+    }
+}
+
+/// What is known and wanted of a machine's power.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Power {
+    /// As last seen or set; none before it was first verified.
+    pub state: Option<PowerState>,
+    /// What a change in progress will end in.
+    pub target: Option<PowerState>,
+}
+
+/// Where a node stands in its life, with what belongs to that place only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Provision {
+    /// Known by name only.
+    Enroll,
+    /// The driver tries whether it can reach the machine.
+    Verifying,
+    /// Can be managed; not offered for use.
+    Manageable,
+    /// Ready for use.
+    Available,
+    /// On its way to `active`.
+    Deploying(Box<Deploy>),
+    /// The way to `active` ended badly.
+    DeployFailed,
+    /// In use.
+    Active,
+    /// On its way back to `available`.
+    Deleting,
+    /// The way back ended badly.
+    Error,
+}
+
+impl Provision {
+    /// The state's name as clients see it.
+    pub fn state(&self) -> ProvisionState {
+        match self {
+            Provision::Enroll => ProvisionState::Enroll,
+            Provision::Verifying => ProvisionState::Verifying,
+            Provision::Manageable => ProvisionState::Manageable,
+            Provision::Available => ProvisionState::Available,
+            Provision::Deploying(deploy) => {
+                if deploy.awaits_agent() {
+                    ProvisionState::WaitCallBack
+                } else {
+                    ProvisionState::Deploying
+                }
+            }
+            Provision::DeployFailed => ProvisionState::DeployFailed,
+            Provision::Active => ProvisionState::Active,
+            Provision::Deleting => ProvisionState::Deleting,
+            Provision::Error => ProvisionState::Error,
+        }
+    }
+}
+
+/// The agent that was given a token: from its first lookup to the next power cycle the conductor orders.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    /// From this and the conductor's key the token is computed; the token itself is never stored.
+    pub nonce: String,
+    /// Set by the first heartbeat with the right token; from then on lookups are answered with a masked token.
+    pub confirmed: bool,
+    /// Where the agent can be reached, as its first heartbeat said.
+    pub callback_url: Option<String>,
+    /// The agent's version.
+    pub agent_version: Option<String>,
+    /// The certificate it made for itself, in PEM.
+    pub certificate: Option<String>,
+    /// Which instance of the agent the conductor works with; known from the first survey on.
+    pub instance: Option<Instance>,
+    /// When the last heartbeat came.
+    pub last_heartbeat_at: Option<Timestamp>,
+    /// When the agent last answered or called.
+    pub last_contact_at: Option<Timestamp>,
+    /// What is wrong with reaching it at the moment, in words for an operator.
+    pub trouble: Option<String>,
+}
+
+/// What the driver is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverRequest {
+    /// See whether the machine can be managed; answers with its power state.
+    Verify,
+    /// Off, then on, so that the ramdisk boots.
+    RebootToRamdisk,
+    /// Boot from disk from now on.
+    BootFromDisk,
+    /// See whether the machine has gone off by itself.
+    ReadPower,
+    /// On.
+    PowerOn,
+    /// Off.
+    PowerOff,
+    /// Off, then on.
+    Reboot,
+}
+
+impl DriverRequest {
+    /// The word for logs and texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            DriverRequest::Verify => "verify",
+            DriverRequest::RebootToRamdisk => "reboot to ramdisk",
+            DriverRequest::BootFromDisk => "boot from disk",
+            DriverRequest::ReadPower => "read power",
+            DriverRequest::PowerOn => "power on",
+            DriverRequest::PowerOff => "power off",
+            DriverRequest::Reboot => "reboot",
+        }
+    }
+}
+
+/// Work of the driver in progress; repeated after a restart, since every request names what shall be, not what to press.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriverCall {
+    /// Number within the node; answers to older calls are ignored.
+    pub number: u64,
+    /// What is asked.
+    pub request: DriverRequest,
+}
+
+/// When waiting ends: one absolute time per kind of waiting.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deadlines {
+    /// The agent must have shown a sign of life by then (the first one, or the next one).
+    pub liveness: Option<Timestamp>,
+    /// The step in progress must have ended by then, however alive the agent is.
+    pub step: Option<Timestamp>,
+    /// The driver must have answered by then.
+    pub driver: Option<Timestamp>,
+    /// Time to look again at something that makes no noise, such as a machine going off.
+    pub look: Option<Timestamp>,
+}
+
+impl Deadlines {
+    /// The earliest of all.
+    pub fn next(&self) -> Option<Timestamp> {
+        [self.liveness, self.step, self.driver, self.look]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}

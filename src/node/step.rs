@@ -1,0 +1,102 @@
+//! Which flow an event belongs to; nothing else.
+
+use super::effect::Step;
+use super::event::{Event, PowerRequest};
+use super::limits::Now;
+use super::outcome::Outcome;
+use super::refused::Refused;
+use super::state::{Node, Provision};
+use super::turn::Turn;
+use super::{answers, deadlines, deploy, edit, heartbeat, manage, power, upkeep};
+use crate::node::provision::Verb;
+
+/// What `event` makes of `node` at the moment `now`. Never fails: what is not allowed is refused and changes nothing.
+///
+/// ```
+/// use upbeat::node::{Attributes, Event, Limits, Node, NodeId, Now, Reply, Verb, step};
+/// use upbeat::timestamp::Timestamp;
+///
+/// let limits = Limits::default();
+/// let now = Now { at: Timestamp(1_000), limits: &limits };
+/// let attributes = Attributes { driver: "fake-hardware".into(), ..Attributes::default() };
+/// let node = Node::enrolled(NodeId::default(), attributes, now.at);
+///
+/// let step = step(&node, Event::Provision { verb: Verb::Manage, options: Default::default() }, now);
+///
+/// assert_eq!(step.reply, Reply::Done);
+/// assert_eq!(step.node.provision_state().name(), "verifying");
+/// ```
+pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
+    let turn = Turn::new(node, now);
+    if node.quarantine.is_some() && !is_from_an_operator(&event) {
+        return turn.refuse(Refused::Quarantined);
+    }
+    match event {
+        Event::Lookup { fresh_nonce } => heartbeat::lookup(turn, fresh_nonce),
+        Event::Heartbeat(heartbeat) => heartbeat::heartbeat(turn, heartbeat),
+        Event::Command { id, attempt, event } => answers::command(turn, id, attempt, event),
+        Event::Driver { call, answer } => answers::driver(turn, call, answer),
+        Event::DeadlineReached => deadlines::reached(turn),
+        Event::Resumed { down_for_ms } => upkeep::resumed(turn, down_for_ms),
+        Event::Quarantined { reason } => upkeep::quarantined(turn, reason),
+        Event::Provision { verb, options } => match verb {
+            Verb::Manage => manage::manage(turn),
+            Verb::Provide => manage::provide(turn),
+            Verb::Active | Verb::Rebuild => deploy::start(turn, verb, options),
+            Verb::Deleted => manage::undeploy(turn),
+            Verb::Abort => deploy::abort(turn),
+            Verb::Inspect
+            | Verb::Clean
+            | Verb::Rescue
+            | Verb::Unrescue
+            | Verb::Adopt
+            | Verb::Service
+            | Verb::Unhold => turn.refuse(Refused::Unsupported {
+                what: format!("The action \"{verb}\" is not supported by this version of Upbeat."),
+            }),
+        },
+        Event::Power(PowerRequest::Set(state)) => power::set(turn, state),
+        Event::Power(PowerRequest::Reboot) => power::reboot(turn),
+        Event::Maintenance { on, reason } => upkeep::maintenance(turn, on, reason),
+        Event::Patch {
+            operations,
+            reset_interfaces,
+            microversion,
+        } => edit::patch(turn, &operations, reset_interfaces, microversion),
+        Event::Delete => edit::delete(turn),
+        Event::PortCreate(port) => edit::port_create(turn, *port),
+        Event::PortPatch { id, operations } => edit::port_patch(turn, id, &operations),
+        Event::PortDelete { id } => edit::port_delete(turn, id),
+    }
+}
+
+fn is_from_an_operator(event: &Event) -> bool {
+    match event {
+        Event::Provision { .. }
+        | Event::Power(_)
+        | Event::Maintenance { .. }
+        | Event::Patch { .. }
+        | Event::Delete
+        | Event::PortCreate(_)
+        | Event::PortPatch { .. }
+        | Event::PortDelete { .. } => true,
+        Event::Lookup { .. }
+        | Event::Heartbeat(_)
+        | Event::Command { .. }
+        | Event::Driver { .. }
+        | Event::DeadlineReached
+        | Event::Resumed { .. }
+        | Event::Quarantined { .. } => false,
+    }
+}
+
+/// True when the change from `before` to `after` is no more than a sign of life, which may be stored a little later.
+pub fn is_sign_of_life(before: &Node, after: &Node) -> bool {
+    super::turn::only_liveness_changed(before, after)
+}
+
+/// Used by flows that end in a state of rest.
+pub(super) fn rest(mut turn: Turn<'_>, provision: Provision, outcome: Outcome) -> Step {
+    turn.move_to(provision);
+    turn.done(outcome)
+}

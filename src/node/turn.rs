@@ -1,0 +1,196 @@
+//! The working copy of one step: collects what changes, what is to be done and what is to be told.
+//!
+//! Flows change the copy; only [`Turn::done`], [`Turn::refuse`] and [`Turn::unchanged`] turn it into a [`Step`], and they see to
+//! it that the version is raised exactly when something changed and that a refusal changes nothing.
+
+use super::effect::{Effect, HistoryLine, Reply, Severity, Step};
+use super::limits::Now;
+use super::outcome::Outcome;
+use super::refused::Refused;
+use super::state::{Deadlines, DriverCall, DriverRequest, Node, PowerState, Provision};
+use crate::command::{self, Command, CommandId, Pace, Request};
+
+pub(super) struct Turn<'a> {
+    before: &'a Node,
+    pub(super) node: Node,
+    pub(super) now: Now<'a>,
+    effects: Vec<Effect>,
+    history: Vec<HistoryLine>,
+    removed: bool,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(before: &'a Node, now: Now<'a>) -> Turn<'a> {
+        Turn {
+            before,
+            node: before.clone(),
+            now,
+            effects: Vec::new(),
+            history: Vec::new(),
+            removed: false,
+        }
+    }
+
+    pub(super) fn done(self, outcome: Outcome) -> Step {
+        self.reply(Reply::Done, outcome)
+    }
+
+    pub(super) fn reply(mut self, reply: Reply, outcome: Outcome) -> Step {
+        if self.node != *self.before {
+            self.node.version = self.before.version + 1;
+            if !only_liveness_changed(self.before, &self.node) {
+                self.node.updated_at = Some(self.now.at);
+            }
+        }
+        Step {
+            node: self.node,
+            effects: self.effects,
+            reply,
+            outcome,
+            history: self.history,
+            removed: self.removed,
+        }
+    }
+
+    pub(super) fn refuse(self, why: Refused) -> Step {
+        Step {
+            node: self.before.clone(),
+            effects: Vec::new(),
+            outcome: Outcome::Refused(why.name()),
+            reply: Reply::Refused(why),
+            history: Vec::new(),
+            removed: false,
+        }
+    }
+
+    /// Nothing changes, whatever the flow has touched so far.
+    pub(super) fn unchanged(self, outcome: Outcome) -> Step {
+        Step {
+            node: self.before.clone(),
+            effects: Vec::new(),
+            reply: Reply::Done,
+            outcome,
+            history: Vec::new(),
+            removed: false,
+        }
+    }
+
+    pub(super) fn remove(&mut self) {
+        self.removed = true;
+    }
+
+    /// Moves to another place in the node's life; its history tells when the name of the state changes.
+    pub(super) fn move_to(&mut self, provision: Provision) {
+        let from = self.node.provision_state();
+        let to = provision.state();
+        self.node.provision = provision;
+        if from != to {
+            self.node.provision_updated_at = Some(self.now.at);
+            self.note(Severity::Info, "provisioning", format!("{from} -> {to}"));
+        }
+    }
+
+    pub(super) fn note(&mut self, severity: Severity, event_type: &str, event: String) {
+        self.history.push(HistoryLine {
+            severity,
+            event_type: event_type.to_owned(),
+            event,
+        });
+    }
+
+    /// Records a failure for the operator, in the node and in its history.
+    pub(super) fn error(&mut self, event_type: &str, text: String) {
+        self.note(Severity::Error, event_type, text.clone());
+        self.node.last_error = Some(text);
+    }
+
+    pub(super) fn call_driver(&mut self, request: DriverRequest) {
+        self.node.driver_calls_made += 1;
+        let call = DriverCall {
+            number: self.node.driver_calls_made,
+            request,
+        };
+        self.node.driver_call = Some(call);
+        self.node.deadlines.driver = self.now.deadline(self.now.limits.driver_limit_ms);
+        self.node.power.target = match request {
+            DriverRequest::RebootToRamdisk | DriverRequest::PowerOn | DriverRequest::Reboot => {
+                Some(PowerState::On)
+            }
+            DriverRequest::PowerOff => Some(PowerState::Off),
+            DriverRequest::Verify | DriverRequest::BootFromDisk | DriverRequest::ReadPower => None,
+        };
+        self.effects.push(Effect::Driver(call));
+    }
+
+    /// Decides on a command to the agent, which may take `limit_ms` (0: as long as it likes) while the agent lives.
+    pub(super) fn plan_command(&mut self, request: Request, limit_ms: i64) {
+        self.node.commands_planned += 1;
+        let command = Command::planned(CommandId(self.node.commands_planned), request, self.now.at);
+        self.effects.push(Effect::Command {
+            id: command.id,
+            attempt: command.attempt,
+            effect: command::Effect::Survey(Pace::Now),
+        });
+        self.node.command = Some(command);
+        self.node.deadlines.step = self.now.deadline(limit_ms);
+        self.refresh_liveness();
+    }
+
+    pub(super) fn ask_agent(&mut self, command: &Command, effect: command::Effect) {
+        self.effects.push(Effect::Command {
+            id: command.id,
+            attempt: command.attempt,
+            effect,
+        });
+    }
+
+    pub(super) fn repeat_driver_call(&mut self) {
+        if let Some(call) = self.node.driver_call {
+            self.node.deadlines.driver = self.now.deadline(self.now.limits.driver_limit_ms);
+            self.effects.push(Effect::Driver(call));
+        }
+    }
+
+    /// The agent, or its first sign, may take the whole callback timeout from now on.
+    pub(super) fn refresh_liveness(&mut self) {
+        self.node.deadlines.liveness = self
+            .now
+            .deadline(self.now.limits.deploy_callback_timeout_ms);
+    }
+
+    /// The agent has been heard: what waits for a sign of it may wait anew.
+    pub(super) fn sign_of_life(&mut self) {
+        let now = self.now.at;
+        if let Some(session) = &mut self.node.session {
+            session.last_contact_at = Some(now);
+        }
+        if self.node.deadlines.liveness.is_some() {
+            self.refresh_liveness();
+        }
+    }
+
+    /// Forgets the agent, its command and every deadline: whatever they still say is of no account.
+    pub(super) fn forget_agent(&mut self) {
+        self.node.session = None;
+        self.node.command = self.node.command.take().map(Command::abandoned);
+        self.node.deadlines = Deadlines {
+            driver: self.node.deadlines.driver,
+            ..Deadlines::default()
+        };
+    }
+}
+
+/// True when the two differ in nothing but signs of life: such a change need not be stored before it is answered.
+pub(super) fn only_liveness_changed(before: &Node, after: &Node) -> bool {
+    let mut masked = after.clone();
+    masked.version = before.version;
+    masked.updated_at = before.updated_at;
+    masked.deadlines.liveness = before.deadlines.liveness;
+    if let (Some(masked), Some(before)) = (&mut masked.session, &before.session) {
+        masked.last_heartbeat_at = before.last_heartbeat_at;
+        masked.last_contact_at = before.last_contact_at;
+        masked.trouble = before.trouble.clone();
+    }
+    // A deadline that appears or goes away is more than a sign of life.
+    before.deadlines.liveness.is_some() == after.deadlines.liveness.is_some() && masked == *before
+}

@@ -1,0 +1,153 @@
+//! The history of nodes: rows in, rows out.
+
+use diesel::prelude::*;
+use uuid::Uuid;
+
+use super::connection::{AnyConnection, Db, on_backend};
+use super::fault::ReadFault;
+use super::rows::text;
+use super::schema::history;
+use super::types::{HistoryEntry, Page, ReadError};
+use crate::node::{HistoryLine, NodeId, Severity};
+use crate::timestamp::Timestamp;
+
+/// How many lines are kept of each node; the oldest go first.
+pub const HISTORY_KEPT_PER_NODE: i64 = 1_000;
+
+/// Lines in one `INSERT`: bounded because a statement takes a bounded number of values.
+const LINES_PER_STATEMENT: usize = 500;
+
+#[derive(Insertable)]
+#[diesel(table_name = history)]
+struct Line {
+    id: String,
+    node_id: String,
+    number: i64,
+    happened_at: i64,
+    conductor: String,
+    severity: &'static str,
+    event_type: String,
+    event: String,
+}
+
+fn severity_name(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "INFO",
+        Severity::Error => "ERROR",
+    }
+}
+
+fn severity_from(name: &str) -> Option<Severity> {
+    [Severity::Info, Severity::Error]
+        .into_iter()
+        .find(|severity| severity_name(*severity) == name)
+}
+
+/// Adds lines, oldest first, and drops what is then too old.
+pub(super) fn add(
+    conn: &mut AnyConnection,
+    node: NodeId,
+    conductor: &str,
+    lines: &[(Timestamp, HistoryLine)],
+) -> QueryResult<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let node_id = node.to_string();
+    let last: Option<i64> = history::table
+        .filter(history::node_id.eq(&node_id))
+        .select(diesel::dsl::max(history::number))
+        .first(conn)?;
+    let mut number = last.unwrap_or(0);
+    let rows: Vec<Line> = lines
+        .iter()
+        .map(|(at, line)| {
+            number += 1;
+            Line {
+                id: Uuid::new_v4().to_string(),
+                node_id: node_id.clone(),
+                number,
+                happened_at: at.0,
+                conductor: text(conductor),
+                severity: severity_name(line.severity),
+                event_type: text(&line.event_type),
+                event: text(&line.event),
+            }
+        })
+        .collect();
+    for rows in rows.chunks(LINES_PER_STATEMENT) {
+        on_backend!(conn, c => diesel::insert_into(history::table).values(rows).execute(c))?;
+    }
+    if number > HISTORY_KEPT_PER_NODE {
+        diesel::delete(
+            history::table
+                .filter(history::node_id.eq(&node_id))
+                .filter(history::number.le(number - HISTORY_KEPT_PER_NODE)),
+        )
+        .execute(conn)?;
+    }
+    Ok(())
+}
+
+type Row = (String, i64, String, String, String, String);
+
+/// A node's lines by page, oldest first unless the page goes backwards. `sort_key` is not looked at.
+pub(super) fn list(
+    conn: &mut AnyConnection,
+    node: NodeId,
+    page: &Page,
+) -> Result<Vec<HistoryEntry>, ReadFault> {
+    let node_id = node.to_string();
+    let mut query = history::table
+        .filter(history::node_id.eq(node_id.clone()))
+        .into_boxed::<Db>();
+    if let Some(marker) = page.marker {
+        let number: i64 = history::table
+            .filter(history::id.eq(marker.to_string()))
+            .filter(history::node_id.eq(node_id))
+            .select(history::number)
+            .first(conn)
+            .optional()?
+            .ok_or(ReadFault::Read(ReadError::UnknownMarker))?;
+        query = if page.descending {
+            query.filter(history::number.lt(number))
+        } else {
+            query.filter(history::number.gt(number))
+        };
+    }
+    query = if page.descending {
+        query.order(history::number.desc())
+    } else {
+        query.order(history::number.asc())
+    };
+    let rows: Vec<Row> = query
+        .limit(super::rows::limit(page.limit))
+        .select((
+            history::id,
+            history::happened_at,
+            history::conductor,
+            history::severity,
+            history::event_type,
+            history::event,
+        ))
+        .load(conn)?;
+    rows.into_iter().map(entry).collect()
+}
+
+fn entry((id, at, conductor, severity, event_type, event): Row) -> Result<HistoryEntry, ReadFault> {
+    let unreadable = || {
+        ReadFault::unreadable(format!(
+            "the history line {id} can't be read; remove that row"
+        ))
+    };
+    Ok(HistoryEntry {
+        id: Uuid::parse_str(&id).map_err(|_| unreadable())?,
+        at: Timestamp(at),
+        conductor,
+        line: HistoryLine {
+            severity: severity_from(&severity).ok_or_else(unreadable)?,
+            event_type,
+            event,
+        },
+    })
+}

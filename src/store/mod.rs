@@ -1,0 +1,36 @@
+//! Where nodes are kept: an embedded SQLite file or a PostgreSQL database, with the same tables.
+//!
+//! One thread writes ([`Writer`]), many read ([`Reader`]); [`open`] makes both. A save is one node with its ports, its command and
+//! new lines of its history, stored all or nothing, and only over the version it was made from. The conductor's actors save,
+//! the HTTP side only reads. Nothing here decides what a node becomes, and nothing here knows what an agent or a request is.
+//!
+//! ```text
+//! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports commands history meta
+//! HTTP, recovery ─ Reader ─ blocking threads ─ small pool ──────────────────────────────────────▲
+//! ```
+//! The interesting part begins in `writer.rs`.
+
+mod commands;
+mod connection;
+mod fault;
+mod history;
+mod meta;
+mod nodes;
+mod open;
+mod page;
+mod ports;
+mod reader;
+mod rows;
+mod schema;
+mod types;
+mod writer;
+
+pub use commands::COMMANDS_KEPT_PER_NODE;
+pub use history::HISTORY_KEPT_PER_NODE;
+pub use open::{OpenError, Store, StoreSettings, open, open_observed};
+pub use reader::Reader;
+pub use types::{
+    Change, HistoryEntry, Ident, NODE_SORT_KEYS, NodeFilter, PORT_SORT_KEYS, Page, PortFilter,
+    PortOfNode, ReadError, Save, SaveError,
+};
+pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, Writer, WriterEnd, WriterHandle};

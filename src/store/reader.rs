@@ -1,0 +1,211 @@
+//! Reads from the database: a small pool of connections, used on tokio's blocking threads.
+//!
+//! Everything that only looks goes through here and never waits behind a commit. A read that finds no free connection within
+//! [`WAIT_MS`] is answered `Unavailable`. Never writes: the connections themselves are set to refuse it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use diesel::r2d2::R2D2Connection;
+use tokio::sync::Semaphore;
+
+use super::connection::{AnyConnection, Place};
+use super::fault::ReadFault;
+use super::types::{HistoryEntry, Ident, NodeFilter, Page, PortFilter, PortOfNode, ReadError};
+use super::{history, meta, nodes, ports};
+use crate::node::{Node, NodeId, PortId, ProvisionState};
+
+/// How long a read waits for a connection.
+const WAIT_MS: u64 = 2_000;
+
+/// Reads from the database, on blocking threads. Cheap to clone.
+#[derive(Clone)]
+pub struct Reader {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Place,
+    pool: r2d2::Pool<Manager>,
+    /// As many permits as connections: reads wait here, without a thread each.
+    free: Arc<Semaphore>,
+}
+
+impl Reader {
+    pub(super) fn new(place: Place, connections: u32) -> Reader {
+        let connections = connections.max(1);
+        let pool = r2d2::Pool::builder()
+            .max_size(connections)
+            .min_idle(Some(1))
+            .connection_timeout(Duration::from_millis(WAIT_MS))
+            // Errors are told to whoever waits for the connection.
+            .error_handler(Box::new(r2d2::NopErrorHandler))
+            .build_unchecked(Manager {
+                place: place.clone(),
+            });
+        Reader {
+            shared: Arc::new(Shared {
+                place,
+                pool,
+                free: Arc::new(Semaphore::new(connections as usize)),
+            }),
+        }
+    }
+
+    /// One node, with its ports.
+    ///
+    /// # Errors
+    /// `Unavailable`, as all reads.
+    pub async fn node(&self, ident: Ident<NodeId>) -> Result<Option<Node>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| nodes::find(conn, &ident)))
+            .await
+    }
+
+    /// Nodes by filter and page, with their ports. An unknown sort key is answered `Unavailable`: check it before, against
+    /// [`NODE_SORT_KEYS`](super::NODE_SORT_KEYS).
+    ///
+    /// # Errors
+    /// `UnknownMarker` if no node has the marker's UUID.
+    pub async fn nodes(&self, filter: NodeFilter, page: Page) -> Result<Vec<Node>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| nodes::list(conn, filter, &page)))
+            .await
+    }
+
+    /// The nodes that own any port with one of these MAC addresses, each once.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn nodes_by_addresses(
+        &self,
+        addresses: Vec<String>,
+    ) -> Result<Vec<NodeId>, ReadError> {
+        self.read(move |conn| nodes::by_addresses(conn, &addresses))
+            .await
+    }
+
+    /// One port.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn port(&self, ident: Ident<PortId>) -> Result<Option<PortOfNode>, ReadError> {
+        self.read(move |conn| ports::find(conn, &ident)).await
+    }
+
+    /// Ports by filter and page; sort keys as with [`Reader::nodes`].
+    ///
+    /// # Errors
+    /// `UnknownMarker` if no port has the marker's UUID.
+    pub async fn ports(
+        &self,
+        filter: PortFilter,
+        page: Page,
+    ) -> Result<Vec<PortOfNode>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| ports::list(conn, filter, &page)))
+            .await
+    }
+
+    /// A node's history, oldest first unless the page goes backwards; the marker is the UUID of a line. There is no other order.
+    ///
+    /// # Errors
+    /// `UnknownMarker` if this node has no such line.
+    pub async fn history(&self, node: NodeId, page: Page) -> Result<Vec<HistoryEntry>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| history::list(conn, node, &page)))
+            .await
+    }
+
+    /// How many nodes are in each provision state that any node is in.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn count_by_state(&self) -> Result<Vec<(ProvisionState, u64)>, ReadError> {
+        self.read(nodes::count_by_state).await
+    }
+
+    /// Every node that waits for something: a deadline, an open command or a driver call; the earliest deadline first. Used at
+    /// start.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn waiting(&self) -> Result<Vec<Node>, ReadError> {
+        self.read(|conn| conn.snapshot(nodes::waiting)).await
+    }
+
+    /// A fact about the whole database.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn meta(&self, key: &str) -> Result<Option<String>, ReadError> {
+        let key = key.to_owned();
+        self.read(move |conn| Ok(meta::get(conn, &key)?)).await
+    }
+
+    /// Answers if the database can be read.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn ping(&self) -> Result<(), ReadError> {
+        self.read(|conn| {
+            nodes::last_seq(conn)?;
+            Ok(())
+        })
+        .await
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&mut AnyConnection) -> Result<T, ReadFault> + Send + 'static,
+    ) -> Result<T, ReadError> {
+        let shared = Arc::clone(&self.shared);
+        let free = Arc::clone(&shared.free);
+        let wait = Duration::from_millis(WAIT_MS);
+        let Ok(Ok(permit)) = tokio::time::timeout(wait, free.acquire_owned()).await else {
+            return Err(ReadError::Unavailable(format!(
+                "no connection for reading became free within {WAIT_MS} ms; try again, or raise the number of readers"
+            )));
+        };
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let mut conn = shared.pool.get().map_err(|error| {
+                ReadError::Unavailable(format!(
+                    "{} can't be reached: {}",
+                    shared.place,
+                    shared.place.mask(error.to_string().trim())
+                ))
+            })?;
+            query(&mut conn).map_err(|fault| fault.explained(&shared.place))
+        });
+        done.await.unwrap_or_else(|error| {
+            Err(ReadError::Unavailable(format!(
+                "reading failed by a fault of this program: {error}"
+            )))
+        })
+    }
+}
+
+/// Makes connections for the pool. (diesel's own manager would go through `AnyConnection::establish`.)
+struct Manager {
+    place: Place,
+}
+
+impl r2d2::ManageConnection for Manager {
+    type Connection = AnyConnection;
+    type Error = diesel::r2d2::Error;
+
+    fn connect(&self) -> Result<AnyConnection, diesel::r2d2::Error> {
+        self.place
+            .connect_reader()
+            .map_err(diesel::r2d2::Error::ConnectionError)
+    }
+
+    fn is_valid(&self, conn: &mut AnyConnection) -> Result<(), diesel::r2d2::Error> {
+        match conn {
+            // A file doesn't go away by itself.
+            AnyConnection::Sqlite(_) => Ok(()),
+            AnyConnection::Postgres(conn) => conn.ping().map_err(diesel::r2d2::Error::QueryError),
+        }
+    }
+
+    fn has_broken(&self, conn: &mut AnyConnection) -> bool {
+        conn.is_lost()
+    }
+}

@@ -1,0 +1,231 @@
+//! How nodes, ports and commands become rows and come back.
+//!
+//! Columns are copies for finding things; the truth is in `body`, JSON with the number of its form. A body once written stays
+//! readable for ever: when the form changes, [`NODE_FORM`] goes up and [`node_from`] learns to read the older ones. Called by
+//! `nodes`, `ports` and `commands`; runs no query.
+
+use diesel::prelude::*;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::schema::{commands, nodes, ports};
+use crate::command::{Command, Finish, Phase};
+use crate::node::{Node, NodeId, Port};
+
+/// The form in which nodes are written.
+pub(super) const NODE_FORM: u32 = 1;
+/// The form in which ports are written.
+pub(super) const PORT_FORM: u32 = 1;
+
+#[derive(Serialize)]
+struct Written<'a, T> {
+    form: u32,
+    is: &'a T,
+}
+
+#[derive(Deserialize)]
+struct Form {
+    form: u32,
+}
+
+#[derive(Deserialize)]
+struct Read<T> {
+    is: T,
+}
+
+fn write<T: Serialize>(form: u32, is: &T) -> String {
+    serde_json::to_string(&Written { form, is })
+        .expect("nodes and ports are plain data with text keys")
+}
+
+fn read<T: DeserializeOwned>(newest: u32, kind: &str, id: &str, body: &str) -> Result<T, String> {
+    let unreadable = |error| format!("the stored body of {kind} {id} can't be read: {error}");
+    let Form { form } = serde_json::from_str(body).map_err(unreadable)?;
+    if form != newest {
+        return Err(format!(
+            "the stored body of {kind} {id} has form {form}, but this program reads form {newest}; run a newer one"
+        ));
+    }
+    serde_json::from_str(body)
+        .map(|Read { is }| is)
+        .map_err(unreadable)
+}
+
+/// Numbers of ours in a column; none of them comes near the limit.
+pub(super) fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Text as a column takes it: PostgreSQL has no character 0. (In bodies JSON escapes it.)
+pub(super) fn text(value: &str) -> String {
+    value.replace('\0', "\u{fffd}")
+}
+
+fn optional(value: Option<&String>) -> Option<String> {
+    value.map(|value| text(value))
+}
+
+/// Texts as `description_contains` compares them: without case.
+pub(super) fn folded(value: &str) -> String {
+    text(value).to_lowercase()
+}
+
+/// A node's columns, without the order of creation, which never changes.
+#[derive(Insertable, AsChangeset)]
+#[diesel(table_name = nodes)]
+#[diesel(treat_none_as_default_value = false)]
+#[diesel(treat_none_as_null = true)]
+pub(super) struct NodeRow {
+    id: String,
+    version: i64,
+    name: Option<String>,
+    instance_uuid: Option<String>,
+    instance_name: Option<String>,
+    driver: String,
+    provision_state: String,
+    power_state: Option<String>,
+    maintenance: bool,
+    fault: Option<String>,
+    resource_class: Option<String>,
+    conductor_group: String,
+    owner: Option<String>,
+    lessee: Option<String>,
+    retired: bool,
+    description: Option<String>,
+    shard: Option<String>,
+    parent_node: Option<String>,
+    next_deadline: Option<i64>,
+    waiting: bool,
+    created_at: i64,
+    updated_at: Option<i64>,
+    body: String,
+}
+
+impl From<&Node> for NodeRow {
+    fn from(node: &Node) -> NodeRow {
+        let attributes = &node.attributes;
+        let next_deadline = node.next_deadline().map(|at| at.0);
+        NodeRow {
+            id: node.id.to_string(),
+            version: number(node.version),
+            name: optional(attributes.name.as_ref()),
+            instance_uuid: optional(attributes.instance_uuid.as_ref()),
+            instance_name: optional(attributes.instance_name.as_ref()),
+            driver: text(&attributes.driver),
+            provision_state: node.provision_state().name().to_owned(),
+            power_state: node.power.state.map(|state| state.name().to_owned()),
+            maintenance: node.maintenance.is_some(),
+            fault: optional(node.maintenance.as_ref().and_then(|on| on.fault.as_ref())),
+            resource_class: optional(attributes.resource_class.as_ref()),
+            conductor_group: text(&attributes.conductor_group),
+            owner: optional(attributes.owner.as_ref()),
+            lessee: optional(attributes.lessee.as_ref()),
+            retired: attributes.retired,
+            description: attributes.description.as_deref().map(folded),
+            shard: optional(attributes.shard.as_ref()),
+            parent_node: optional(attributes.parent_node.as_ref()),
+            next_deadline,
+            waiting: next_deadline.is_some()
+                || node.open_command().is_some()
+                || node.driver_call.is_some(),
+            created_at: node.created_at.0,
+            updated_at: node.updated_at.map(|at| at.0),
+            body: write(NODE_FORM, node),
+        }
+    }
+}
+
+/// Reads a node's body; its ports are added by the caller.
+pub(super) fn node_from(id: &str, body: &str) -> Result<Node, String> {
+    read(NODE_FORM, "node", id, body)
+}
+
+/// A port's columns.
+#[derive(Insertable)]
+#[diesel(table_name = ports)]
+#[diesel(treat_none_as_default_value = false)]
+pub(super) struct PortRow {
+    id: String,
+    seq: i64,
+    node_id: String,
+    address: String,
+    name: Option<String>,
+    description: Option<String>,
+    created_at: i64,
+    updated_at: Option<i64>,
+    body: String,
+}
+
+impl PortRow {
+    pub(super) fn new(node: NodeId, seq: i64, port: &Port) -> PortRow {
+        PortRow {
+            id: port.id.to_string(),
+            seq,
+            node_id: node.to_string(),
+            address: text(&port.address),
+            name: optional(port.name.as_ref()),
+            description: port.description.as_deref().map(folded),
+            created_at: port.created_at.0,
+            updated_at: port.updated_at.map(|at| at.0),
+            body: write(PORT_FORM, port),
+        }
+    }
+}
+
+/// Reads a port's body.
+pub(super) fn port_from(id: &str, body: &str) -> Result<Port, String> {
+    read(PORT_FORM, "port", id, body)
+}
+
+/// A command's columns.
+#[derive(Insertable)]
+#[diesel(table_name = commands)]
+#[diesel(treat_none_as_default_value = false)]
+pub(super) struct CommandRow {
+    node_id: String,
+    pub(super) number: i64,
+    request: String,
+    attempt: i64,
+    phase: String,
+    planned_at: i64,
+    changed_at: i64,
+    error: Option<String>,
+}
+
+impl CommandRow {
+    pub(super) fn new(node: &Node, command: &Command) -> CommandRow {
+        CommandRow {
+            node_id: node.id.to_string(),
+            number: number(command.id.0),
+            request: command.request.full_name().to_owned(),
+            attempt: i64::from(command.attempt),
+            phase: command.phase.name().to_owned(),
+            planned_at: command.planned_at.0,
+            // The commit that changes a command changes its node at the same moment.
+            changed_at: node.updated_at.unwrap_or(command.planned_at).0,
+            error: error_of(&command.phase).map(|error| text(&error)),
+        }
+    }
+}
+
+fn error_of(phase: &Phase) -> Option<String> {
+    let Phase::Ended { finish } = phase else {
+        return None;
+    };
+    match finish {
+        Finish::Succeeded { .. } => None,
+        Finish::Failed { kind, message } if kind.is_empty() => Some(message.clone()),
+        Finish::Failed { kind, message } => Some(format!("{kind}: {message}")),
+        Finish::VersionMismatch => {
+            Some("the agent's hardware managers changed since its steps were read".to_owned())
+        }
+        Finish::Refused { why } => Some(why.to_string()),
+        Finish::Abandoned => Some("given up by the conductor".to_owned()),
+        Finish::InstanceLost => Some("the agent that was asked is gone".to_owned()),
+    }
+}
+
+/// A page's limit as SQL takes it.
+pub(super) fn limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,80 @@
+//! The tables as diesel knows them. `tests/store_contract.rs` compares them with what the migrations made of both databases.
+
+diesel::table! {
+    nodes (id) {
+        id -> Text,
+        seq -> BigInt,
+        version -> BigInt,
+        name -> Nullable<Text>,
+        instance_uuid -> Nullable<Text>,
+        instance_name -> Nullable<Text>,
+        driver -> Text,
+        provision_state -> Text,
+        power_state -> Nullable<Text>,
+        maintenance -> Bool,
+        fault -> Nullable<Text>,
+        resource_class -> Nullable<Text>,
+        conductor_group -> Text,
+        owner -> Nullable<Text>,
+        lessee -> Nullable<Text>,
+        retired -> Bool,
+        description -> Nullable<Text>,
+        shard -> Nullable<Text>,
+        parent_node -> Nullable<Text>,
+        next_deadline -> Nullable<BigInt>,
+        waiting -> Bool,
+        created_at -> BigInt,
+        updated_at -> Nullable<BigInt>,
+        body -> Text,
+    }
+}
+
+diesel::table! {
+    ports (id) {
+        id -> Text,
+        seq -> BigInt,
+        node_id -> Text,
+        address -> Text,
+        name -> Nullable<Text>,
+        description -> Nullable<Text>,
+        created_at -> BigInt,
+        updated_at -> Nullable<BigInt>,
+        body -> Text,
+    }
+}
+
+diesel::table! {
+    commands (node_id, number) {
+        node_id -> Text,
+        number -> BigInt,
+        request -> Text,
+        attempt -> BigInt,
+        phase -> Text,
+        planned_at -> BigInt,
+        changed_at -> BigInt,
+        error -> Nullable<Text>,
+    }
+}
+
+diesel::table! {
+    history (id) {
+        id -> Text,
+        node_id -> Text,
+        number -> BigInt,
+        happened_at -> BigInt,
+        conductor -> Text,
+        severity -> Text,
+        event_type -> Text,
+        event -> Text,
+    }
+}
+
+diesel::table! {
+    meta (key) {
+        key -> Text,
+        value -> Text,
+    }
+}
+
+diesel::joinable!(ports -> nodes (node_id));
+diesel::allow_tables_to_appear_in_same_query!(nodes, ports);

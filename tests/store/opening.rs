@@ -1,0 +1,1 @@
+//! What happens when the database is not as it should be.

@@ -1,0 +1,76 @@
+//! What the store promises, case by case, on SQLite always and on PostgreSQL where `UPBEAT_TEST_POSTGRES_URL` names a server.
+
+#[path = "support/store.rs"]
+mod support;
+
+#[path = "store/cases.rs"]
+mod cases;
+#[path = "store/lists.rs"]
+mod lists;
+#[path = "store/opening.rs"]
+mod opening;
+#[path = "store/schema.rs"]
+mod schema;
+
+use support::Database;
+
+/// Runs an async case in a runtime of its own.
+fn run(case: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(case);
+}
+
+/// Makes a test per database of each case `async fn(&Database, &Store)`.
+macro_rules! on_both {
+    ($($module:ident :: $case:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[test]
+            fn $case() {
+                super::once(super::Database::sqlite(), async |db, store| super::$module::$case(db, store).await);
+            })+
+        }
+        mod postgres {
+            $(#[test]
+            fn $case() {
+                if let Some(database) = super::Database::postgres() {
+                    super::once(database, async |db, store| super::$module::$case(db, store).await);
+                }
+            })+
+        }
+    };
+}
+
+fn once(database: Database, case: impl AsyncFnOnce(&Database, &upbeat::store::Store)) {
+    run(async {
+        let store = database.open();
+        case(&database, &store).await;
+        assert_eq!(store.handle.close().await, upbeat::store::WriterEnd::Closed);
+    });
+}
+
+on_both! {
+    cases::a_node_comes_back_as_it_was,
+    cases::ports_stay_in_the_order_of_their_creation,
+    cases::a_save_over_another_version_changes_nothing,
+    cases::every_unique_value_is_guarded,
+    cases::two_ports_of_a_node_can_swap_their_addresses,
+    cases::with_a_node_goes_all_that_hangs_on_it,
+    cases::history_is_kept_in_order_and_trimmed,
+    cases::commands_are_kept_as_a_ledger,
+    cases::what_waits_is_found_at_start,
+    cases::many_saves_share_a_commit,
+    cases::a_bad_save_fails_alone,
+    cases::a_full_queue_is_told_at_once,
+    cases::facts_are_set_once,
+    cases::odd_texts_are_stored,
+    cases::closing_stores_what_is_queued,
+    lists::filters_find_what_they_name,
+    lists::pages_follow_each_other_in_every_order,
+    lists::ports_are_listed_and_found,
+    lists::nodes_are_found_by_mac,
+    lists::states_are_counted,
+    schema::tables_are_as_the_program_knows_them,
+}
