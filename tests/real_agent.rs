@@ -169,7 +169,13 @@ async fn wrong_checksum_is_explained_and_can_be_mended() {
         return;
     }
     let wrong = Wrong::Checksum(Image::raw("altered.raw", 4));
-    let said: &[&[&str]] = &[&["checksum"], &["image_os_hash_value", "image_checksum"]];
+    let said: &[&[&str]] = &[
+        &[
+            "error verifying image checksum",
+            "failed to verify against checksum",
+        ],
+        &["checksum in instance_info", "image_os_hash_value"],
+    ];
     fails_then_works(Machine::new(), wrong, said).await;
 }
 
