@@ -226,6 +226,7 @@ fn recorded_deploy(name: &str) -> Recorded {
         wanted_steps: Vec::new(),
         steps: Vec::new(),
         current: 0,
+        restarts: 0,
         agent_steps: Value::Null,
         hardware_manager_version: Value::Null,
         partition_uuids: Value::Null,

@@ -102,7 +102,8 @@ fn what(attributes: &Attributes, deploy: &Deploy) -> String {
 fn advice(kind: &str, message: &str) -> &'static str {
     let full = message.contains("No space left")
         || message.contains("too large")
-        || message.contains("larger than");
+        || message.contains("larger than")
+        || message.contains("smaller than input");
     match kind {
         // Agents report a full disk as a failed download, because raw images are written while they arrive.
         _ if full && kind != "ImageDownloadOutofSpaceError" => {
