@@ -4,8 +4,8 @@
 //! PostgreSQL URL would silently become a new SQLite file. Called by `open`, the writer and the reader pool. Never creates a
 //! file (see `open`), never runs a query of its own besides settings.
 //!
-//! What the type checker refuses through [`AnyConnection`] (anything with `ON CONFLICT`, several rows in one `INSERT`) is
-//! written once inside [`on_backend!`] and compiled for each database.
+//! Through [`AnyConnection`] diesel refuses anything with `ON CONFLICT` and several rows in one `INSERT`. The store needs neither:
+//! there is one writer, so it looks and then inserts, and saves share a transaction rather than a statement.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,17 +27,6 @@ pub(super) enum AnyConnection {
 
 /// The back end of [`AnyConnection`], as boxed queries name it.
 pub(super) type Db = <AnyConnection as Connection>::Backend;
-
-/// Runs an expression on whichever connection it is, compiled once for each.
-macro_rules! on_backend {
-    ($conn:expr, $inner:ident => $body:expr) => {
-        match $conn {
-            $crate::store::connection::AnyConnection::Sqlite($inner) => $body,
-            $crate::store::connection::AnyConnection::Postgres($inner) => $body,
-        }
-    };
-}
-pub(super) use on_backend;
 
 /// How long SQLite waits for another process that holds the write lock.
 const BUSY_TIMEOUT_MS: u32 = 5_000;

@@ -183,14 +183,14 @@ pub(super) fn port_from(id: &str, body: &str) -> Result<Port, String> {
 #[diesel(table_name = commands)]
 #[diesel(treat_none_as_default_value = false)]
 pub(super) struct CommandRow {
-    node_id: String,
+    pub(super) node_id: String,
     pub(super) number: i64,
     request: String,
-    attempt: i64,
-    phase: String,
+    pub(super) attempt: i64,
+    pub(super) phase: String,
     planned_at: i64,
-    changed_at: i64,
-    error: Option<String>,
+    pub(super) changed_at: i64,
+    pub(super) error: Option<String>,
 }
 
 impl CommandRow {
