@@ -15,12 +15,12 @@ use crate::support::{TestConductor, start_test_conductor};
 /// A callback URL that makes the check panic, as a fault of ours would.
 pub const POISON: &str = "http://127.0.0.1:6666";
 
-/// Method, route and code of every answer.
-pub type Seen = Arc<Mutex<Vec<(&'static str, &'static str, u16)>>>;
+/// Method, route and code of an answer.
+pub type Seen = (&'static str, &'static str, u16);
 
 pub struct Server {
     pub address: SocketAddr,
-    pub seen: Seen,
+    pub seen: Arc<Mutex<Vec<Seen>>>,
     pub behind: TestConductor,
     handle: ServerHandle,
 }
