@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::client::{Client, MICROVERSION, Seen};
@@ -26,6 +27,8 @@ use super::setup::{ConductorSettings, DemoEnd, DemoError, DemoOptions, StartCond
 
 /// Nodes that are being enrolled at the same time.
 const ENROLLING_MAX: usize = 32;
+/// Deploys that run at the same time, so that a slow or busy computer needs longer instead of missing deadlines.
+const DEPLOYING_MAX: usize = 200;
 const LIST_INTERVAL: Duration = Duration::from_millis(500);
 /// Above this many nodes everything is paced for two busy cores.
 const FEW_NODES: usize = 50;
@@ -68,11 +71,13 @@ impl Behaviour {
     }
 
     fn faults(self, silence_timeout: Duration) -> Faults {
+        // Without the heartbeat that agents send when a command ends, the conductor has to find out by itself.
+        let healthy = Faults::none().drops_forced_heartbeats();
         match self {
-            Self::Healthy => Faults::none(),
-            Self::WritesSlowly => Faults::none().slow_write(silence_timeout.mul_f64(1.2)),
-            Self::LosesReply => Faults::none().loses_first_reply(WriteWhenLost::StillRunning),
-            Self::Dies => Faults::none().dies_during_write(),
+            Self::Healthy => healthy,
+            Self::WritesSlowly => healthy.slow_write(silence_timeout.mul_f64(1.1)),
+            Self::LosesReply => healthy.loses_first_reply(WriteWhenLost::StillRunning),
+            Self::Dies => healthy.dies_during_write(),
         }
     }
 }
@@ -91,6 +96,8 @@ struct DeployProgress {
     enrol_error: Option<String>,
     seen: Option<Seen>,
     over_at: Option<Instant>,
+    /// Held while the deploy runs.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl DemoNode {
@@ -239,12 +246,22 @@ async fn hold(
 }
 
 async fn enrol_all(client: &Client, nodes: &[DemoNode]) {
+    let deploying = Arc::new(Semaphore::new(DEPLOYING_MAX));
     stream::iter(nodes)
         .for_each_concurrent(ENROLLING_MAX, async |node| {
-            let enrolled = client.enrol(&node.name, &node.mac).await;
+            let deployed = async {
+                let uuid = client.enrol(&node.name, &node.mac).await?;
+                let permit = deploying.clone().acquire_owned().await.ok();
+                client.deploy(&uuid).await?;
+                Ok::<_, DemoError>((uuid, permit))
+            };
+            let deployed = deployed.await;
             let mut progress = node.progress();
-            match enrolled {
-                Ok(uuid) => progress.enrolled = Some((uuid, Instant::now())),
+            match deployed {
+                Ok((uuid, permit)) => {
+                    progress.enrolled = Some((uuid, Instant::now()));
+                    progress.permit = permit;
+                }
                 Err(error) => progress.enrol_error = Some(error.to_string()),
             }
         })
@@ -275,6 +292,7 @@ async fn follow(
             if let Some(seen) = list.get(&uuid).filter(|_| listed_at > asked_at) {
                 if seen.is_over() && progress.over_at.is_none() {
                     progress.over_at = Some(listed_at);
+                    progress.permit = None;
                 }
                 progress.seen = Some(seen.clone());
             }
@@ -386,7 +404,9 @@ mod tests {
         let silence = Duration::from_secs(5);
         assert_eq!(
             Behaviour::WritesSlowly.faults(silence),
-            Faults::none().slow_write(Duration::from_secs(6))
+            Faults::none()
+                .drops_forced_heartbeats()
+                .slow_write(Duration::from_millis(5_500))
         );
     }
 }
