@@ -26,7 +26,14 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
             "store",
             (
                 vec!["timestamp", "command", "node"],
-                with(&["diesel", "diesel_migrations", "r2d2", "tokio", "tracing"]),
+                with(&[
+                    "diesel",
+                    "diesel_migrations",
+                    "r2d2",
+                    "tokio",
+                    "tracing",
+                    "url",
+                ]),
             ),
         ),
         (

@@ -32,11 +32,11 @@ pub(super) fn set_if_absent(
 
 /// Stores `value` under `key`, whatever was there.
 pub(super) fn set(conn: &mut AnyConnection, key: &str, value: &str) -> QueryResult<()> {
-    on_backend!(conn, c => diesel::insert_into(meta::table)
-        .values((meta::key.eq(key), meta::value.eq(value)))
-        .on_conflict(meta::key)
-        .do_update()
+    let changed = diesel::update(meta::table.find(key))
         .set(meta::value.eq(value))
-        .execute(c))?;
+        .execute(conn)?;
+    if changed == 0 {
+        set_if_absent(conn, key, value)?;
+    }
     Ok(())
 }
