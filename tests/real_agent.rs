@@ -169,7 +169,13 @@ async fn wrong_checksum_is_explained_and_can_be_mended() {
         return;
     }
     let wrong = Wrong::Checksum(Image::raw("altered.raw", 4));
-    let said: &[&[&str]] = &[&["checksum"], &["image_os_hash_value", "image_checksum"]];
+    let said: &[&[&str]] = &[
+        &[
+            "error verifying image checksum",
+            "failed to verify against checksum",
+        ],
+        &["checksum in instance_info", "image_os_hash_value"],
+    ];
     fails_then_works(Machine::new(), wrong, said).await;
 }
 
@@ -184,16 +190,31 @@ async fn missing_image_is_explained_and_can_be_mended() {
 }
 
 #[tokio::test]
-async fn image_larger_than_the_disk_is_explained_and_can_be_mended() {
-    if !real_agent_is_here("image_larger_than_the_disk_is_explained_and_can_be_mended") {
-        return;
+async fn raw_image_larger_than_the_disk_is_explained_and_can_be_mended() {
+    if real_agent_is_here("raw_image_larger_than_the_disk_is_explained_and_can_be_mended") {
+        too_large_is_explained(Image::raw("huge.raw", 12)).await;
     }
-    let wrong = Wrong::TooLarge(Image::raw("huge.raw", 12));
+}
+
+/// Another tool meets the end of the disk than with a raw image.
+#[tokio::test]
+async fn qcow2_image_larger_than_the_disk_is_explained_and_can_be_mended() {
+    if real_agent_is_here("qcow2_image_larger_than_the_disk_is_explained_and_can_be_mended") {
+        too_large_is_explained(Image::qcow2("huge.qcow2", 12)).await;
+    }
+}
+
+async fn too_large_is_explained(image: Image) {
     let said: &[&[&str]] = &[
-        &["no space left", "larger than", "too large", "does not fit"],
+        &[
+            "no space left",
+            "smaller than input",
+            "larger than",
+            "does not fit",
+        ],
         &["smaller image", "larger disk", "root_device"],
     ];
-    fails_then_works(Machine::with_small_disk(8), wrong, said).await;
+    fails_then_works(Machine::with_small_disk(8), Wrong::TooLarge(image), said).await;
 }
 
 /// An agent nobody knows asks, gets 404 and in the end gives up; the node that

@@ -44,6 +44,16 @@ pub enum TlsMinVersion {
     V1_3,
 }
 
+impl TlsMinVersion {
+    /// As agents spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TlsMinVersion::V1_2 => "1.2",
+            TlsMinVersion::V1_3 => "1.3",
+        }
+    }
+}
+
 /// How many agents' clients are kept. Each keeps at most one idle connection.
 const KEPT_CLIENTS_MAX: usize = 512;
 

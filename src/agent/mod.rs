@@ -22,3 +22,4 @@ pub use body::command_body;
 pub use callback::{CallbackRules, check_callback_url};
 pub use client::{AgentClient, Target};
 pub use connection::{Settings, TlsMinVersion};
+pub use pin::certificate_sha256;

@@ -35,6 +35,14 @@ impl Certificate {
     }
 }
 
+/// Checks the certificate that came with a heartbeat (`agent_verify_ca`) and returns its fingerprint: SHA-256 in lower-case hex.
+///
+/// # Errors
+/// Why it can't be read, in words for an operator.
+pub fn certificate_sha256(pem: &str) -> Result<String, String> {
+    Certificate::from_pem(pem).map(|certificate| certificate.sha256)
+}
+
 /// Accepts one certificate, or none at all.
 #[derive(Debug)]
 pub(super) struct Pinned {
@@ -101,5 +109,24 @@ impl ServerCertVerifier for Pinned {
         self.provider
             .signature_verification_algorithms
             .supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_certificate_has_a_fingerprint() {
+        let pem = include_str!("../../tests/fixtures/tls/p384-sha512.pem");
+        assert_eq!(certificate_sha256(pem).unwrap().len(), 64);
+        for text in [
+            "",
+            "no PEM",
+            "-----BEGIN CERTIFICATE-----\nAAAA",
+            include_str!("../../tests/fixtures/tls/p384-sha512.key"),
+        ] {
+            assert!(certificate_sha256(text).is_err());
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The life of one command to the agent: planned, sent, accepted, refused, unknown, finished.
 //!
-//! This is the ledger that makes a second dispatch impossible. [`step`] is pure: the node's flow calls it with what was read
+//! This is the ledger that makes a second dispatch impossible. [`step()`] is pure: the node's flow calls it with what was read
 //! from the agent, gets back the new ledger entry, at most one thing to do next and, when there is something to tell the node,
 //! a [`Verdict`]. It never does IO, never asks the time, never fails.
 //!

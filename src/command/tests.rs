@@ -252,7 +252,7 @@ fn a_foreign_command_is_never_taken_for_ours() {
         },
     ];
     for foreign in cases {
-        let step = go(&unknown(), surveyed("1", &[foreign.clone()]));
+        let step = go(&unknown(), surveyed("1", std::slice::from_ref(&foreign)));
         assert_eq!(step.command.phase.name(), "unknown", "{foreign:?}");
     }
 }

@@ -20,6 +20,7 @@ mod token;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use actix::Arbiter;
 use tokio::sync::oneshot;
@@ -224,6 +225,28 @@ impl Conductor {
     /// True once recovery is done and every actor thread lives.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
+            && self.arbiters.iter().all(|arbiter| arbiter.handle().alive())
+    }
+
+    /// How late the slowest of the threads that carry actors answers.
+    pub async fn arbiter_lag(&self) -> Duration {
+        let asked = Instant::now();
+        let answers: Vec<oneshot::Receiver<()>> = self
+            .arbiters
+            .iter()
+            .map(|arbiter| {
+                let (answer, answered) = oneshot::channel();
+                arbiter.spawn_fn(move || {
+                    let _ = answer.send(());
+                });
+                answered
+            })
+            .collect();
+        for answered in answers {
+            // A thread that has ended never answers; that shows in readiness.
+            let _ = answered.await;
+        }
+        asked.elapsed()
     }
 
     /// Ends all actors. What is in flight is in the rows and is found again at the next start.

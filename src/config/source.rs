@@ -6,8 +6,8 @@ use std::path::Path;
 
 use toml::Value;
 
-/// Settings that win over the file.
-#[derive(Debug, Clone, Default)]
+/// Settings that win over the file. Can't be printed: the environment holds passwords.
+#[derive(Clone, Default)]
 pub struct Overrides {
     /// Variables of the environment; only those named `UPBEAT_<SECTION>_<KEY>` count.
     pub environment: Vec<(String, String)>,

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
-use super::run::DemoError;
+use super::setup::DemoError;
 
 /// Recent enough for every field the demo uses, old enough for any server with this API.
 pub(crate) const MICROVERSION: &str = "1.81";
@@ -76,7 +76,7 @@ impl Client {
         })
     }
 
-    /// Takes a new node with one port to `available` and asks for `active`; returns its UUID.
+    /// Takes a new node with one port to `available`; returns its UUID.
     pub(crate) async fn enrol(&self, name: &str, mac: &str) -> Result<String, DemoError> {
         let node = json!({
             "name": name,
@@ -106,8 +106,12 @@ impl Client {
         self.wait_for_state(uuid, "manageable").await?;
         self.provision(uuid, "provide").await?;
         self.wait_for_state(uuid, "available").await?;
-        self.provision(uuid, "active").await?;
         Ok(uuid.to_owned())
+    }
+
+    /// Asks for `active`.
+    pub(crate) async fn deploy(&self, uuid: &str) -> Result<(), DemoError> {
+        self.provision(uuid, "active").await
     }
 
     async fn provision(&self, uuid: &str, target: &str) -> Result<(), DemoError> {

@@ -81,7 +81,9 @@ pub enum WriteError {
 /// How often a fault strikes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Times {
+    /// The first time only.
     Once,
+    /// Each time.
     Always,
 }
 

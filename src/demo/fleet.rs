@@ -26,20 +26,25 @@ pub enum Scheme {
     /// With a certificate made at each start. Needs an API that announces 1.68 or later, as with the real agent; below
     /// that the agent falls back to plain HTTP.
     Https,
+    /// Without TLS.
     Http,
 }
 
 /// The curve of the agents' keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Curve {
+    /// As agents before 11.6.0.
     P256,
+    /// As agents since 11.6.0.
     P384,
 }
 
 /// What the machines of a fleet have in common.
 #[derive(Debug, Clone)]
 pub struct FleetOptions {
+    /// Whether agents serve TLS.
     pub scheme: Scheme,
+    /// The curve of their keys.
     pub curve: Curve,
     /// From power on to the start of the agent.
     pub boot_delay: Duration,

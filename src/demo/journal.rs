@@ -37,6 +37,7 @@ pub struct Journal {
 /// One heartbeat.
 #[derive(Debug, Clone, Copy)]
 pub struct HeartbeatRecord {
+    /// When it was sent.
     pub sent_at: Instant,
     /// The status of the answer; `None` if there was none.
     pub status: Option<u16>,
@@ -51,9 +52,11 @@ pub struct CommandRecord {
     pub id: String,
     /// The full name, such as `deploy.execute_deploy_step`.
     pub name: String,
+    /// Whether it ran beside its request instead of inside it.
     pub is_async: bool,
     /// Which agent process it was, counted from 1.
     pub agent_start: usize,
+    /// When the agent accepted it.
     pub received_at: Instant,
     /// When it ended, well or badly; `None` while it runs or if the agent was gone before.
     pub finished_at: Option<Instant>,
@@ -66,6 +69,7 @@ pub struct CommandRecord {
 pub struct RefusalRecord {
     /// The name asked for; empty if it could not be read.
     pub name: String,
+    /// The status of the answer.
     pub status: u16,
 }
 
@@ -80,6 +84,7 @@ pub struct WriteRecord {
     pub node_uuid: String,
     /// Whatever else the conductor put into the step dictionary, such as its own operation id.
     pub marks: Map<String, Value>,
+    /// When it began.
     pub at: Instant,
 }
 

@@ -28,12 +28,14 @@ mod machine;
 mod report;
 mod run;
 mod serve;
+mod setup;
 mod tasks;
 mod write;
 
 pub use faults::{Answer, BadAnswer, Fault, Faults, Times, WriteError, WriteWhenLost};
 pub use fleet::{Fleet, FleetOptions, PowerHook, Scheme};
 pub use journal::{CommandRecord, HeartbeatRecord, Journal, RefusalRecord, WriteRecord};
-pub use run::{
-    ConductorSettings, DemoEnd, DemoError, DemoOptions, RunningConductor, StartConductor, run,
+pub use run::run;
+pub use setup::{
+    ConductorSettings, DemoEnd, DemoError, DemoOptions, RunningConductor, StartConductor,
 };

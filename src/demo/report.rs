@@ -13,7 +13,9 @@ use super::journal::Journal;
 
 /// Above this many nodes the table shows only what is special.
 const ROWS_MAX: usize = 20;
-const ERROR_CHARACTERS_MAX: usize = 160;
+const ERROR_CHARACTERS_MAX: usize = 240;
+/// Width of the table where no terminal says how wide it is.
+const LOG_WIDTH: u16 = 150;
 
 /// One node at the end.
 #[derive(Debug, Clone)]
@@ -103,10 +105,13 @@ pub(crate) fn table(rows: &[Row]) -> String {
     table
         .load_preset(UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Dynamic);
+    if !std::io::stdout().is_terminal() {
+        table.set_width(LOG_WIDTH);
+    }
     table.set_header(["node", "machine", "expected", "ended as", "seconds", "why"]);
     let shows_all = rows.len() <= ROWS_MAX;
     let interesting = |row: &&Row| shows_all || row.is_special || !row.is_as_expected();
-    for row in rows.iter().filter(interesting).take(2 * ROWS_MAX) {
+    for row in rows.iter().filter(interesting).take(ROWS_MAX) {
         let took = row
             .took
             .map(|took| format!("{:.1}", took.as_secs_f64()))
@@ -122,6 +127,15 @@ pub(crate) fn table(rows: &[Row]) -> String {
         ]);
     }
     let mut text = table.to_string();
+    match rows
+        .iter()
+        .filter(interesting)
+        .count()
+        .saturating_sub(ROWS_MAX)
+    {
+        0 => {}
+        hidden => text += &format!("\n... and {hidden} more that did not end as expected"),
+    }
     if !shows_all {
         let mut groups: Vec<&'static str> = rows.iter().map(|row| row.behaviour).collect();
         groups.sort_unstable();
@@ -157,7 +171,7 @@ pub(crate) fn numbers(rows: &[Row], journals: &[Journal], total: Duration) -> St
     let handover = match (percentile(&mut idle, 0.5), percentile(&mut idle, 0.95)) {
         (Some(median), Some(p95)) => {
             format!(
-                "median {} ms, p95 {} ms ({count} measured at the agents)",
+                "median {} ms, p95 {} ms ({count} measured at the agents, which don't tell when a command ends)",
                 median.as_millis(),
                 p95.as_millis()
             )

@@ -9,15 +9,13 @@
 //! one dies while it writes (which must be noticed).
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use std::pin::Pin;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::client::{Client, MICROVERSION, Seen};
@@ -25,134 +23,17 @@ use super::faults::{Faults, WriteWhenLost};
 use super::fleet::{Fleet, FleetOptions, PowerHook};
 use super::journal::Journal;
 use super::report::{self, Progress, Row};
+use super::setup::{ConductorSettings, DemoEnd, DemoError, DemoOptions, StartConductor};
 
-const NODES_MAX: usize = 10_000;
 /// Nodes that are being enrolled at the same time.
 const ENROLLING_MAX: usize = 32;
+/// Deploys that run at the same time, so that a slow or busy computer needs longer instead of missing deadlines.
+const DEPLOYING_MAX: usize = 200;
 const LIST_INTERVAL: Duration = Duration::from_millis(500);
 /// Above this many nodes everything is paced for two busy cores.
 const FEW_NODES: usize = 50;
 const FILES_PER_NODE: u64 = 8;
 const FILES_BASE: u64 = 256;
-
-/// What the user chose.
-#[derive(Debug, Clone, clap::Args)]
-pub struct DemoOptions {
-    /// How many machines to deploy.
-    #[arg(long, default_value = "10", value_parser = parse_nodes)]
-    pub nodes: usize,
-    /// End when all are deployed: with 0 if all ended as expected, with 1 otherwise.
-    #[arg(long)]
-    pub once: bool,
-    /// Address and port of the conductor's API; a free port on 127.0.0.1 unless given.
-    #[arg(long)]
-    pub listen: Option<SocketAddr>,
-}
-
-fn parse_nodes(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(nodes) if (1..=NODES_MAX).contains(&nodes) => Ok(nodes),
-        _ => Err(format!("give a number of machines from 1 to {NODES_MAX}")),
-    }
-}
-
-/// How the demo's conductor must be set up.
-#[derive(Clone)]
-pub struct ConductorSettings {
-    /// An empty directory for the database, removed at the end.
-    pub state_dir: PathBuf,
-    /// Where the API listens; port 0 means any free one.
-    pub listen: SocketAddr,
-    /// Given to agents at look-up; they heartbeat after 0.3 to 0.6 of it.
-    pub heartbeat_timeout: Duration,
-    /// How long an agent may be silent before its deploy fails.
-    pub silence_timeout: Duration,
-    /// How often a running command is asked for.
-    pub command_poll_interval: Duration,
-    /// To be called at each power change of a `fake-hardware` node.
-    pub power_hook: PowerHook,
-}
-
-/// A conductor that answers at `api_url`.
-pub struct RunningConductor {
-    /// `http://127.0.0.1:6385`, without `/v1`.
-    pub api_url: String,
-    /// Stops it and waits for its end.
-    pub stop: Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>>>,
-}
-
-/// Starts a conductor in this process. It must not catch signals: the demo waits for Ctrl-C.
-pub trait StartConductor {
-    /// Returns when the API answers.
-    ///
-    /// # Errors
-    /// A text for the user.
-    fn start(
-        &self,
-        settings: ConductorSettings,
-    ) -> impl Future<Output = Result<RunningConductor, String>>;
-}
-
-/// How the demo ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DemoEnd {
-    AsExpected,
-    Unexpected,
-    /// Ctrl-C before the last deploy had ended.
-    Interrupted,
-}
-
-impl From<DemoEnd> for ExitCode {
-    fn from(end: DemoEnd) -> Self {
-        match end {
-            DemoEnd::AsExpected => Self::SUCCESS,
-            DemoEnd::Unexpected => Self::FAILURE,
-            DemoEnd::Interrupted => Self::from(130),
-        }
-    }
-}
-
-/// Why the demo could not be held.
-#[derive(Debug)]
-pub enum DemoError {
-    /// The temporary directory for the database.
-    StateDir(std::io::Error),
-    /// More open files are needed than the system allows.
-    OpenFiles { needed: u64, allowed: u64 },
-    /// The conductor did not start.
-    Conductor(String),
-    /// A request to the API failed.
-    Api(String),
-}
-
-impl fmt::Display for DemoError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::StateDir(error) => {
-                write!(
-                    formatter,
-                    "no temporary directory for the database: {error}; set TMPDIR to a writable one"
-                )
-            }
-            Self::OpenFiles { needed, allowed } => write!(
-                formatter,
-                "this many machines need about {needed} open files and the system allows {allowed}; \
-                 ask for fewer with --nodes or raise the hard limit (ulimit -Hn)"
-            ),
-            Self::Conductor(text) => write!(formatter, "the conductor did not start: {text}"),
-            Self::Api(text) => formatter.write_str(text),
-        }
-    }
-}
-
-impl std::error::Error for DemoError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::StateDir(error) => Some(error),
-            Self::OpenFiles { .. } | Self::Conductor(_) | Self::Api(_) => None,
-        }
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behaviour {
@@ -190,11 +71,13 @@ impl Behaviour {
     }
 
     fn faults(self, silence_timeout: Duration) -> Faults {
+        // Without the heartbeat that agents send when a command ends, the conductor has to find out by itself.
+        let healthy = Faults::none().drops_forced_heartbeats();
         match self {
-            Self::Healthy => Faults::none(),
-            Self::WritesSlowly => Faults::none().slow_write(silence_timeout.mul_f64(1.2)),
-            Self::LosesReply => Faults::none().loses_first_reply(WriteWhenLost::StillRunning),
-            Self::Dies => Faults::none().dies_during_write(),
+            Self::Healthy => healthy,
+            Self::WritesSlowly => healthy.slow_write(silence_timeout.mul_f64(1.1)),
+            Self::LosesReply => healthy.loses_first_reply(WriteWhenLost::StillRunning),
+            Self::Dies => healthy.dies_during_write(),
         }
     }
 }
@@ -213,6 +96,8 @@ struct DeployProgress {
     enrol_error: Option<String>,
     seen: Option<Seen>,
     over_at: Option<Instant>,
+    /// Held while the deploy runs.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl DemoNode {
@@ -361,12 +246,22 @@ async fn hold(
 }
 
 async fn enrol_all(client: &Client, nodes: &[DemoNode]) {
+    let deploying = Arc::new(Semaphore::new(DEPLOYING_MAX));
     stream::iter(nodes)
         .for_each_concurrent(ENROLLING_MAX, async |node| {
-            let enrolled = client.enrol(&node.name, &node.mac).await;
+            let deployed = async {
+                let uuid = client.enrol(&node.name, &node.mac).await?;
+                let permit = deploying.clone().acquire_owned().await.ok();
+                client.deploy(&uuid).await?;
+                Ok::<_, DemoError>((uuid, permit))
+            };
+            let deployed = deployed.await;
             let mut progress = node.progress();
-            match enrolled {
-                Ok(uuid) => progress.enrolled = Some((uuid, Instant::now())),
+            match deployed {
+                Ok((uuid, permit)) => {
+                    progress.enrolled = Some((uuid, Instant::now()));
+                    progress.permit = permit;
+                }
                 Err(error) => progress.enrol_error = Some(error.to_string()),
             }
         })
@@ -397,6 +292,7 @@ async fn follow(
             if let Some(seen) = list.get(&uuid).filter(|_| listed_at > asked_at) {
                 if seen.is_over() && progress.over_at.is_none() {
                     progress.over_at = Some(listed_at);
+                    progress.permit = None;
                 }
                 progress.seen = Some(seen.clone());
             }
@@ -508,15 +404,9 @@ mod tests {
         let silence = Duration::from_secs(5);
         assert_eq!(
             Behaviour::WritesSlowly.faults(silence),
-            Faults::none().slow_write(Duration::from_secs(6))
-        );
-    }
-
-    #[test]
-    fn the_number_of_nodes_is_checked() {
-        assert_eq!(parse_nodes("1000"), Ok(1000));
-        assert!(
-            parse_nodes("0").is_err() && parse_nodes("-1").is_err() && parse_nodes("x").is_err()
+            Faults::none()
+                .drops_forced_heartbeats()
+                .slow_write(Duration::from_millis(5_500))
         );
     }
 }

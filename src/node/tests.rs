@@ -545,7 +545,7 @@ fn a_failed_write_names_the_image_the_cause_and_the_cure() {
         "http://images.example/cloud.raw",
         "a is not b",
         "ImageChecksumError",
-        "Check that the checksum",
+        "Check that image_os_hash_value",
     ] {
         assert!(
             world.last_error().contains(part),

@@ -4,11 +4,12 @@
 //! PostgreSQL URL would silently become a new SQLite file. Called by `open`, the writer and the reader pool. Never creates a
 //! file (see `open`), never runs a query of its own besides settings.
 //!
-//! What the type checker refuses through [`AnyConnection`] (anything with `ON CONFLICT`, several rows in one `INSERT`) is
-//! written once inside [`on_backend!`] and compiled for each database.
+//! Through [`AnyConnection`] diesel refuses anything with `ON CONFLICT` and several rows in one `INSERT`. The store needs neither:
+//! there is one writer, so it looks and then inserts, and saves share a transaction rather than a statement.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use diesel::connection::{AnsiTransactionManager, SimpleConnection, TransactionManager};
 use diesel::r2d2::R2D2Connection;
@@ -27,23 +28,14 @@ pub(super) enum AnyConnection {
 /// The back end of [`AnyConnection`], as boxed queries name it.
 pub(super) type Db = <AnyConnection as Connection>::Backend;
 
-/// Runs an expression on whichever connection it is, compiled once for each.
-macro_rules! on_backend {
-    ($conn:expr, $inner:ident => $body:expr) => {
-        match $conn {
-            $crate::store::connection::AnyConnection::Sqlite($inner) => $body,
-            $crate::store::connection::AnyConnection::Postgres($inner) => $body,
-        }
-    };
-}
-pub(super) use on_backend;
-
 /// How long SQLite waits for another process that holds the write lock.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
 /// How long PostgreSQL has to take a connection, unless the URL says otherwise.
 const CONNECT_TIMEOUT_S: u32 = 5;
 /// Key of the advisory lock that a conductor holds in its PostgreSQL database: the letters `UPBEAT`.
 const ADVISORY_LOCK: i64 = 0x5550_4245_4154;
+/// How long a conductor that has just ended may seem to be there.
+const ADVISORY_LOCK_WAIT: Duration = Duration::from_secs(2);
 
 /// Which database, by the scheme of its URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -256,16 +248,25 @@ impl AnyConnection {
         self.is_broken()
     }
 
-    /// Makes sure that no other conductor writes to this PostgreSQL database while this connection lives. SQLite files are
-    /// locked by `open`.
+    /// Makes sure that no other conductor writes to this PostgreSQL database while this connection lives; false if one does. SQLite
+    /// files are locked by `open`.
+    ///
+    /// A server takes a moment to notice that the conductor before this one is gone, so the lock is asked for again for a while.
     pub(super) fn take_advisory_lock(&mut self) -> QueryResult<bool> {
         use diesel::prelude::*;
-        match self {
-            AnyConnection::Sqlite(_) => Ok(true),
-            AnyConnection::Postgres(conn) => {
-                diesel::define_sql_function! { fn pg_try_advisory_lock(key: diesel::sql_types::BigInt) -> Bool; }
-                diesel::select(pg_try_advisory_lock(ADVISORY_LOCK)).get_result(conn)
+        diesel::define_sql_function! { fn pg_try_advisory_lock(key: diesel::sql_types::BigInt) -> Bool; }
+        let AnyConnection::Postgres(conn) = self else {
+            return Ok(true);
+        };
+        let give_up_at = Instant::now() + ADVISORY_LOCK_WAIT;
+        loop {
+            if diesel::select(pg_try_advisory_lock(ADVISORY_LOCK)).get_result(conn)? {
+                return Ok(true);
             }
+            if Instant::now() >= give_up_at {
+                return Ok(false);
+            }
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
@@ -286,7 +287,12 @@ mod tests {
             sqlite("/var/lib/u.db")
         );
         assert_eq!(Place::parse("sqlite://u.db"), sqlite("u.db"));
-        for url in ["postgres://u@h/d", "postgresql://u@h/d"] {
+        for url in [
+            "postgres://u@h/d",
+            "postgresql://u@h:5433/d?sslmode=disable",
+            "postgres:///d?host=/var/run/postgresql",
+            "postgres://u@%2Fvar%2Frun%2Fpostgresql/d",
+        ] {
             assert!(matches!(Place::parse(url), Ok(Place::Postgres(_))), "{url}");
         }
         for url in [

@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use uuid::Uuid;
 
-use super::connection::{AnyConnection, Db, on_backend};
+use super::connection::{AnyConnection, Db};
 use super::fault::ReadFault;
 use super::rows::text;
 use super::schema::history;
@@ -14,14 +14,11 @@ use crate::timestamp::Timestamp;
 /// How many lines are kept of each node; the oldest go first.
 pub const HISTORY_KEPT_PER_NODE: i64 = 1_000;
 
-/// Lines in one `INSERT`: bounded because a statement takes a bounded number of values.
-const LINES_PER_STATEMENT: usize = 500;
-
 #[derive(Insertable)]
 #[diesel(table_name = history)]
-struct Line {
+struct Line<'a> {
     id: String,
-    node_id: String,
+    node_id: &'a str,
     number: i64,
     happened_at: i64,
     conductor: String,
@@ -59,24 +56,22 @@ pub(super) fn add(
         .select(diesel::dsl::max(history::number))
         .first(conn)?;
     let mut number = last.unwrap_or(0);
-    let rows: Vec<Line> = lines
-        .iter()
-        .map(|(at, line)| {
-            number += 1;
-            Line {
-                id: Uuid::new_v4().to_string(),
-                node_id: node_id.clone(),
-                number,
-                happened_at: at.0,
-                conductor: text(conductor),
-                severity: severity_name(line.severity),
-                event_type: text(&line.event_type),
-                event: text(&line.event),
-            }
-        })
-        .collect();
-    for rows in rows.chunks(LINES_PER_STATEMENT) {
-        on_backend!(conn, c => diesel::insert_into(history::table).values(rows).execute(c))?;
+    // Hardly ever more than one or two.
+    for (at, line) in lines {
+        number += 1;
+        let line = Line {
+            id: Uuid::new_v4().to_string(),
+            node_id: &node_id,
+            number,
+            happened_at: at.0,
+            conductor: text(conductor),
+            severity: severity_name(line.severity),
+            event_type: text(&line.event_type),
+            event: text(&line.event),
+        };
+        diesel::insert_into(history::table)
+            .values(line)
+            .execute(conn)?;
     }
     if number > HISTORY_KEPT_PER_NODE {
         diesel::delete(

@@ -2,7 +2,7 @@
 
 use diesel::prelude::*;
 
-use super::connection::{AnyConnection, on_backend};
+use super::connection::AnyConnection;
 use super::schema::meta;
 
 /// The value stored under `key`.
@@ -20,12 +20,14 @@ pub(super) fn set_if_absent(
     key: &str,
     value: &str,
 ) -> QueryResult<String> {
-    on_backend!(conn, c => diesel::insert_into(meta::table)
+    if let Some(stored) = get(conn, key)? {
+        return Ok(stored);
+    }
+    // Nobody else writes: see the locks in `open`.
+    diesel::insert_into(meta::table)
         .values((meta::key.eq(key), meta::value.eq(value)))
-        .on_conflict(meta::key)
-        .do_nothing()
-        .execute(c))?;
-    meta::table.find(key).select(meta::value).first(conn)
+        .execute(conn)?;
+    Ok(value.to_owned())
 }
 
 /// Stores `value` under `key`, whatever was there.

@@ -1,6 +1,6 @@
 //! Where nodes are kept: an embedded SQLite file or a PostgreSQL database, with the same tables.
 //!
-//! One thread writes ([`Writer`]), many read ([`Reader`]); [`open`] makes both. A save is one node with its ports, its command and
+//! One thread writes ([`Writer`]), many read ([`Reader`]); [`open()`] makes both. A save is one node with its ports, its command and
 //! new lines of its history, stored all or nothing, and only over the version it was made from. The conductor's actors save,
 //! the HTTP side only reads. Nothing here decides what a node becomes, and nothing here knows what an agent or a request is.
 //!
@@ -22,6 +22,8 @@ mod ports;
 mod reader;
 mod rows;
 mod schema;
+#[cfg(test)]
+mod tests;
 mod types;
 mod writer;
 

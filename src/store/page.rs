@@ -9,7 +9,7 @@ diesel::define_sql_function! {
 }
 
 diesel::define_sql_function! {
-    /// As [`text_or`], for times.
+    /// As `text_or`, for times.
     #[sql_name = "coalesce"]
     fn time_or(value: Nullable<BigInt>, otherwise: BigInt) -> BigInt;
 }

@@ -209,3 +209,30 @@ impl r2d2::ManageConnection for Manager {
         conn.is_lost()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_read_that_finds_no_free_connection_is_told_so() {
+        let reader = Reader::new(Place::Sqlite("/nonexistent/upbeat.db".into()), 1);
+        let taken = Arc::clone(&reader.shared.free).acquire_owned().await;
+        let Err(ReadError::Unavailable(why)) = reader.ping().await else {
+            panic!("the only connection is taken");
+        };
+        assert!(
+            why.contains("no connection for reading became free"),
+            "{why}"
+        );
+        drop(taken);
+        // Now it is free, but can't be made.
+        let Err(ReadError::Unavailable(why)) = reader.ping().await else {
+            panic!("there is no such file");
+        };
+        assert!(
+            why.contains("/nonexistent/upbeat.db can't be reached"),
+            "{why}"
+        );
+    }
+}

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::schema::{commands, nodes, ports};
 use crate::command::{Command, Finish, Phase};
 use crate::node::{Node, NodeId, Port};
+use crate::timestamp::Timestamp;
 
 /// The form in which nodes are written.
 pub(super) const NODE_FORM: u32 = 1;
@@ -182,14 +183,14 @@ pub(super) fn port_from(id: &str, body: &str) -> Result<Port, String> {
 #[diesel(table_name = commands)]
 #[diesel(treat_none_as_default_value = false)]
 pub(super) struct CommandRow {
-    node_id: String,
+    pub(super) node_id: String,
     pub(super) number: i64,
     request: String,
-    attempt: i64,
-    phase: String,
+    pub(super) attempt: i64,
+    pub(super) phase: String,
     planned_at: i64,
-    changed_at: i64,
-    error: Option<String>,
+    pub(super) changed_at: i64,
+    pub(super) error: Option<String>,
 }
 
 impl CommandRow {
@@ -201,10 +202,22 @@ impl CommandRow {
             attempt: i64::from(command.attempt),
             phase: command.phase.name().to_owned(),
             planned_at: command.planned_at.0,
-            // The commit that changes a command changes its node at the same moment.
-            changed_at: node.updated_at.unwrap_or(command.planned_at).0,
+            changed_at: changed_at(node, command).0,
             error: error_of(&command.phase).map(|error| text(&error)),
         }
+    }
+}
+
+/// The phase's own time where it has one; else that of the node's change, which is the same commit.
+fn changed_at(node: &Node, command: &Command) -> Timestamp {
+    match &command.phase {
+        Phase::Sent { at } | Phase::Accepted { at, .. } => *at,
+        Phase::Unknown {
+            since,
+            absent_since,
+        } => absent_since.unwrap_or(*since),
+        Phase::Planned => command.planned_at,
+        Phase::Ended { .. } => node.updated_at.unwrap_or(command.planned_at),
     }
 }
 

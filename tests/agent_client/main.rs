@@ -240,9 +240,12 @@ async fn a_command_travels_once_on_a_connection_of_its_own() {
         PostAnswer::Accepted(_)
     ));
     assert_eq!(server.seen.connections(), 3);
+    // Even the connection of a command that was answered well is not used again.
+    client.post(&target, false, &command()).await;
+    assert_eq!(server.seen.connections(), 4);
 
     let requests = server.seen.requests();
-    assert_eq!(requests.len(), 4, "nothing was repeated: {requests:#?}");
+    assert_eq!(requests.len(), 5, "nothing was repeated: {requests:#?}");
     let first_lines: Vec<&str> = requests.iter().filter_map(|r| r.lines().next()).collect();
     assert_eq!(
         first_lines,
@@ -250,6 +253,7 @@ async fn a_command_travels_once_on_a_connection_of_its_own() {
             "GET /v1/status HTTP/1.1".to_owned(),
             format!("GET /v1/commands/?agent_token={TOKEN} HTTP/1.1"),
             format!("POST /v1/commands/?wait=true&agent_token={TOKEN} HTTP/1.1"),
+            format!("POST /v1/commands/?wait=false&agent_token={TOKEN} HTTP/1.1"),
             format!("POST /v1/commands/?wait=false&agent_token={TOKEN} HTTP/1.1"),
         ]
     );

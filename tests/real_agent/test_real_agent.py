@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -306,6 +307,33 @@ class Sandbox(Case):
         with subprocess.Popen(["sleep", "60"]) as other:
             self.assertIn("No such process", self.inside(f"kill -9 {other.pid}"))
             other.kill()
+
+    def test_nothing_in_there_outlives_its_parent(self):
+        # A sleep of a length of its own, to be found in the process table.
+        length = f"{600 + os.getpid() / 1e7:.7f}"
+        parent = "import subprocess, sys; subprocess.Popen(sys.argv[1:]); sys.stdin.read()"
+        command = launcher._sandbox(self.workdir) + ["sleep", length]
+        with subprocess.Popen([sys.executable, "-c", parent, *command],
+                              stdin=subprocess.PIPE) as process:
+            self.eventually(lambda: running(["sleep", length]))
+            process.kill()
+        self.eventually(lambda: not running(["sleep", length]))
+
+    def eventually(self, condition):
+        end = time.monotonic() + 20
+        while not condition():
+            self.assertLess(time.monotonic(), end, "it never came true")
+            time.sleep(0.05)
+
+
+def running(command):
+    """Whether a process with exactly this command line is there."""
+    wanted = "\0".join(command).encode() + b"\0"
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            if file.read() == wanted:
+                return True
+    return False
 
 
 if __name__ == "__main__":

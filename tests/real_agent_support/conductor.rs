@@ -38,13 +38,17 @@ impl Conductor {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().expect("a temporary folder");
         let port = free_port();
+        // A pretended power supply never reports that a machine went off by
+        // itself, so there is no use in waiting for that.
         let settings = format!(
             "[api]\n\
              listen = \"127.0.0.1:{port}\"\n\
              [database]\n\
              url = \"sqlite://{}/upbeat.db\"\n\
+             [conductor]\n\
+             soft_power_off_wait = 2\n\
              [agent]\n\
-             heartbeat_timeout_s = 10\n\
+             heartbeat_timeout = 10\n\
              require_tls = {require_tls}\n\
              callback_networks = [\"127.0.0.0/8\"]\n",
             folder.path().display()

@@ -159,10 +159,9 @@ impl Drop for Agent {
         if std::thread::panicking() {
             // Its other lines show tokens.
             let trouble = |line: &str| line.contains(" WARNING ") || line.contains(" ERROR ");
-            println!(
-                "--- trouble in the agent's log\n{}",
-                tail(&self.log, trouble)
-            );
+            let (console, log) = (tail(&self.console, |_| true), tail(&self.log, trouble));
+            println!("--- the agent's console\n{console}");
+            println!("--- trouble in the agent's log\n{log}");
         }
     }
 }

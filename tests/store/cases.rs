@@ -8,13 +8,15 @@ use upbeat::node::{
     Severity,
 };
 use upbeat::store::{
-    COMMANDS_KEPT_PER_NODE, HISTORY_KEPT_PER_NODE, Ident, NodeFilter, Page, ReadError, SaveError,
-    Store,
+    COMMANDS_KEPT_PER_NODE, HISTORY_KEPT_PER_NODE, Ident, NodeFilter, Page, PortFilter, ReadError,
+    SAVES_PER_COMMIT, SaveError, Store,
 };
 use upbeat::timestamp::Timestamp;
 use uuid::Uuid;
 
-use super::support::{Database, a_line, a_node, a_port, enrol, first, insert, remove, update};
+use super::support::{
+    Database, QUEUE_MAX, a_line, a_node, a_port, enrol, first, insert, remove, update,
+};
 
 async fn stored(store: &Store, id: NodeId) -> Option<Node> {
     store.reader.node(Ident::Id(id)).await.unwrap()
@@ -294,7 +296,6 @@ pub async fn commands_are_kept_as_a_ledger(database: &Database, store: &Store) {
              FROM commands ORDER BY number",
         )
     };
-    let mut at = 10;
     let mut command = Command::planned(CommandId(1), Request::Sync, Timestamp(10));
     let finish = Finish::Failed {
         kind: "E".to_owned(),
@@ -320,7 +321,7 @@ pub async fn commands_are_kept_as_a_ledger(database: &Database, store: &Store) {
             "1 standby.sync 2 finished 10 14 E: bad\u{fffd}",
         ),
     ];
-    for (attempt, phase, row) in phases {
+    for (at, (attempt, phase, row)) in (10..).zip(phases) {
         command.attempt = attempt;
         command.phase = phase;
         let save = update(&mut node, |node| {
@@ -329,7 +330,6 @@ pub async fn commands_are_kept_as_a_ledger(database: &Database, store: &Store) {
         });
         store.writer.save(save).await.unwrap();
         assert_eq!(ledger(), [row]);
-        at += 1;
     }
     for number in 2..=u64::try_from(COMMANDS_KEPT_PER_NODE).unwrap() + 3 {
         let save = update(&mut node, |node| {
@@ -376,12 +376,17 @@ pub async fn what_waits_is_found_at_start(_: &Database, store: &Store) {
 }
 
 pub async fn many_saves_share_a_commit(database: &Database, store: &Store) {
-    let nodes: Vec<Node> = (1..=300).map(a_node).collect();
-    let held = database.hold_writes();
-    let saves = nodes.iter().map(|node| store.writer.save(insert(node)));
-    let all = join_all(saves);
-    let release = async move { drop(held) };
-    let (results, ()) = tokio::join!(all, release);
+    let nodes: Vec<Node> = (0..=QUEUE_MAX)
+        .map(|n| a_node(u32::try_from(n).unwrap()))
+        .collect();
+    let first_one = database.gate.stop_at(store, insert(&nodes[0])).await;
+    let saves = join_all(
+        nodes[1..]
+            .iter()
+            .map(|node| store.writer.save(insert(node))),
+    );
+    let (results, ()) = tokio::join!(saves, async { database.gate.open() });
+    assert_eq!(first_one.await.unwrap(), Ok(()));
     assert!(results.iter().all(Result::is_ok));
     let listed = store
         .reader
@@ -389,12 +394,8 @@ pub async fn many_saves_share_a_commit(database: &Database, store: &Store) {
         .await;
     assert_eq!(listed.unwrap(), nodes);
     let commits = database.commits.lock().unwrap();
-    assert_eq!(
-        commits.iter().map(|commit| commit.saves).sum::<usize>(),
-        300
-    );
-    // The first may have been taken alone; then 256; then the rest.
-    assert!(commits.len() <= 4, "{commits:?}");
+    let saves: Vec<usize> = commits.iter().map(|commit| commit.saves).collect();
+    assert_eq!(saves, [1, SAVES_PER_COMMIT, QUEUE_MAX - SAVES_PER_COMMIT]);
 }
 
 pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
@@ -402,6 +403,10 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
     enrol(store, std::slice::from_ref(&one)).await;
     let mut stale = one.clone();
     stale.version = 7;
+    // Fails at its second port, when the node and the first port are already written.
+    let mut half = a_node(6);
+    half.ports = vec![a_port(1), a_port(2), a_port(3)];
+    half.ports[1].address = a_port(1).address;
     let mut renamed = a_node(4);
     renamed.attributes.name = Some("node-1".to_owned());
     let saves = vec![
@@ -409,16 +414,17 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
         update(&mut stale, |_| {}),
         insert(&a_node(3)),
         insert(&renamed),
+        insert(&half),
         insert(&a_node(5)),
         // Good only if the one before it was stored in the same commit.
         update(&mut a_node(5), |node| {
             node.last_error = Some("e".to_owned())
         }),
     ];
-    let held = database.hold_writes();
+    // All of them in one batch.
+    database.gate.stop_at(store, insert(&a_node(9))).await;
     let all = join_all(saves.into_iter().map(|save| store.writer.save(save)));
-    let release = async move { drop(held) };
-    let (results, ()) = tokio::join!(all, release);
+    let (results, ()) = tokio::join!(all, async { database.gate.open() });
     assert_eq!(
         results,
         [
@@ -426,6 +432,7 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
             Err(SaveError::VersionConflict),
             Ok(()),
             duplicate("name", "node-1"),
+            duplicate("address", &a_port(1).address),
             Ok(()),
             Ok(()),
         ]
@@ -436,37 +443,32 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
         .into_iter()
         .map(|node| node.attributes.name.unwrap())
         .collect();
-    assert_eq!(names, ["node-1", "node-2", "node-3", "node-5"]);
+    assert_eq!(names, ["node-1", "node-9", "node-2", "node-3", "node-5"]);
+    let ports = store.reader.ports(PortFilter::default(), first(10)).await;
+    assert_eq!(ports, Ok(Vec::new()));
+    // Only what was stored is counted.
+    let commits = database.commits.lock().unwrap();
+    let saves: Vec<usize> = commits.iter().map(|commit| commit.saves).collect();
+    assert_eq!(saves, [1, 1, 4]);
 }
 
-pub async fn a_full_queue_is_told_at_once(database: &Database, _: &Store) {
-    let other = if database.is_sqlite() {
-        Database::sqlite()
-    } else {
-        Database::postgres().unwrap()
-    };
-    let store = other
-        .try_open_with(&upbeat::store::StoreSettings {
-            queue_max: 2,
-            ..other.settings()
-        })
-        .unwrap();
-    let held = other.hold_writes();
-    // One may be in the writer's hand, two are in the queue, and nothing moves before the lock is dropped.
-    let nodes: Vec<Node> = (1..=5).map(a_node).collect();
-    let all = join_all(nodes.iter().map(|node| store.writer.save(insert(node))));
-    let release = async move { drop(held) };
-    let (results, ()) = tokio::join!(all, release);
-    let refused = results
-        .iter()
-        .filter(|result| **result == Err(SaveError::Overloaded))
-        .count();
-    let done = results.iter().filter(|result| result.is_ok()).count();
-    assert!(refused == 2 || refused == 3, "{results:?}");
-    assert_eq!(refused + done, 5, "{results:?}");
-    let listed = store.reader.nodes(NodeFilter::default(), first(10)).await;
-    assert_eq!(listed.unwrap().len(), done);
-    store.handle.close().await;
+pub async fn a_full_queue_is_told_at_once(database: &Database, store: &Store) {
+    let nodes: Vec<Node> = (0..=QUEUE_MAX + 1)
+        .map(|n| a_node(u32::try_from(n).unwrap()))
+        .collect();
+    let in_hand = database.gate.stop_at(store, insert(&nodes[0])).await;
+    let saves = join_all(
+        nodes[1..]
+            .iter()
+            .map(|node| store.writer.save(insert(node))),
+    );
+    let (mut results, ()) = tokio::join!(saves, async { database.gate.open() });
+    assert_eq!(in_hand.await.unwrap(), Ok(()));
+    assert_eq!(results.pop(), Some(Err(SaveError::Overloaded)));
+    assert!(results.iter().all(Result::is_ok));
+    let last = nodes.last().unwrap();
+    assert_eq!(stored(store, last.id).await, None);
+    store.writer.save(insert(last)).await.unwrap();
 }
 
 pub async fn facts_are_set_once(_: &Database, store: &Store) {

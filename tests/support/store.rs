@@ -1,19 +1,25 @@
 //! Databases for one test each, and nodes to put into them.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 
 use diesel::connection::SimpleConnection;
 use diesel::prelude::*;
 use diesel::sql_types::Text;
 use diesel::{PgConnection, SqliteConnection};
 use serde_json::json;
+use tokio::task::JoinHandle;
 use upbeat::node::{Attributes, HistoryLine, Node, NodeId, Port, PortId, Severity};
-use upbeat::store::{Change, Commit, OpenError, Page, Save, Store, StoreSettings, open_observed};
+use upbeat::store::{
+    Change, Commit, OpenError, Page, Save, SaveError, Store, StoreSettings, open_observed,
+};
 use upbeat::timestamp::Timestamp;
 use uuid::Uuid;
 
 /// Names a PostgreSQL server for the tests, with the right to make databases there.
 pub const POSTGRES_URL: &str = "UPBEAT_TEST_POSTGRES_URL";
+
+/// How many saves may wait in these tests.
+pub const QUEUE_MAX: usize = 300;
 
 /// A database of one test's own; gone when dropped.
 pub struct Database {
@@ -22,6 +28,55 @@ pub struct Database {
     /// Where to drop it, and its name.
     server: Option<(String, String)>,
     pub commits: Arc<Mutex<Vec<Commit>>>,
+    pub gate: Gate,
+}
+
+/// Stops the store's writer after a commit, before it answers and takes more.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum GateState {
+    #[default]
+    Open,
+    /// The next commit stops here.
+    Shut,
+    /// One has stopped here.
+    Occupied,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let (state, changed) = &*self.0;
+        let mut state = state.lock().unwrap();
+        if *state == GateState::Shut {
+            *state = GateState::Occupied;
+            changed.notify_all();
+        }
+        drop(changed.wait_while(state, |state| *state == GateState::Occupied));
+    }
+
+    /// Gives the writer a save to stop at and returns once it has stopped; the save is answered after [`Gate::open`].
+    pub async fn stop_at(&self, store: &Store, save: Save) -> JoinHandle<Result<(), SaveError>> {
+        *self.0.0.lock().unwrap() = GateState::Shut;
+        let writer = store.writer.clone();
+        let answer = tokio::spawn(async move { writer.save(save).await });
+        let gate = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let (state, changed) = &*gate.0;
+            drop(changed.wait_while(state.lock().unwrap(), |state| *state == GateState::Shut));
+        })
+        .await
+        .unwrap();
+        answer
+    }
+
+    /// Lets the writer go on.
+    pub fn open(&self) {
+        let (state, changed) = &*self.0;
+        *state.lock().unwrap() = GateState::Open;
+        changed.notify_all();
+    }
 }
 
 impl Database {
@@ -32,6 +87,7 @@ impl Database {
             directory,
             server: None,
             commits: Arc::default(),
+            gate: Gate::default(),
         }
     }
 
@@ -52,6 +108,7 @@ impl Database {
             directory: tempfile::tempdir().unwrap(),
             server: Some((server, name)),
             commits: Arc::default(),
+            gate: Gate::default(),
         })
     }
 
@@ -64,15 +121,18 @@ impl Database {
             url: self.url.clone(),
             readers: 2,
             host: "conductor-1".to_owned(),
-            queue_max: 1_000,
+            queue_max: QUEUE_MAX,
         }
     }
 
     pub fn try_open_with(&self, settings: &StoreSettings) -> Result<Store, OpenError> {
-        let commits = Arc::clone(&self.commits);
+        let (commits, gate) = (Arc::clone(&self.commits), self.gate.clone());
         open_observed(
             settings,
-            Arc::new(move |commit| commits.lock().unwrap().push(commit)),
+            Arc::new(move |commit| {
+                commits.lock().unwrap().push(commit);
+                gate.pass();
+            }),
         )
     }
 
@@ -105,7 +165,7 @@ impl Database {
         let mut raw = self.raw();
         match raw {
             Raw::Sqlite(_) => raw.run("BEGIN IMMEDIATE"),
-            Raw::Postgres(_) => raw.run("BEGIN; LOCK TABLE nodes, meta IN EXCLUSIVE MODE"),
+            Raw::Postgres(_) => raw.run("BEGIN; LOCK TABLE nodes IN EXCLUSIVE MODE"),
         }
         raw
     }

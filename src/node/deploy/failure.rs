@@ -102,10 +102,15 @@ fn what(attributes: &Attributes, deploy: &Deploy) -> String {
 fn advice(kind: &str, message: &str) -> &'static str {
     let full = message.contains("No space left")
         || message.contains("too large")
-        || message.contains("larger than");
+        || message.contains("larger than")
+        || message.contains("smaller than input");
     match kind {
+        // Agents report a full disk as a failed download, because raw images are written while they arrive.
+        _ if full && kind != "ImageDownloadOutofSpaceError" => {
+            "The image does not fit on the machine's root disk; use a smaller image, or point properties/root_device at a larger disk, then deploy again."
+        }
         "ImageChecksumError" => {
-            "Check that the checksum in instance_info belongs to this image and that the image on the server is whole, then deploy again."
+            "Check that image_os_hash_value (or image_checksum) in instance_info belongs to this image and that the image on the server is whole, then deploy again."
         }
         "ImageDownloadOutofSpaceError" => {
             "The ramdisk has too little memory to hold the image; use a raw image, which is streamed to the disk, or a machine with more memory."
@@ -118,9 +123,6 @@ fn advice(kind: &str, message: &str) -> &'static str {
         }
         "DeviceNotFound" => {
             "Check the root device hints in properties/root_device against the machine's disks, then deploy again."
-        }
-        _ if full => {
-            "The image does not fit on the machine's root disk; use a smaller image, or point root_device at a larger disk, then deploy again."
         }
         _ => "Mend the cause, then deploy again.",
     }
@@ -169,6 +171,15 @@ mod tests {
             "https://host:8/a/b.img"
         );
         assert_eq!(without_credentials("http://host"), "http://host");
+    }
+
+    #[test]
+    fn a_full_disk_is_recognised_whatever_the_agent_calls_it() {
+        for kind in ["ImageDownloadError", "ImageWriteError", ""] {
+            let advice = advice(kind, "[Errno 28] No space left on device");
+            assert!(advice.contains("smaller image"), "{kind}: {advice}");
+        }
+        assert!(advice("ImageDownloadOutofSpaceError", "No space left").contains("memory"));
     }
 
     #[test]

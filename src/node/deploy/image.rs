@@ -160,7 +160,7 @@ fn text(info: &Object, key: &str, problems: &mut Vec<String>) -> Option<String> 
 }
 
 fn check_hex(key: &str, value: &str, digits: usize, problems: &mut Vec<String>) {
-    if !is_url(value) && !(value.len() == digits && is_hex(value)) {
+    if !(is_url(value) || value.len() == digits && is_hex(value)) {
         problems.push(format!(
             "instance_info/{key} must be {digits} hexadecimal digits or an http(s) URL; it has {} characters",
             value.chars().count()

@@ -1,0 +1,167 @@
+//! The command line: roles, options, exit codes.
+//!
+//! Exit codes: 0 as asked, 1 it failed (the reason is on standard error), 2 the command line or the configuration is at fault.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Config, LogFormat, Overrides};
+use crate::demo::{self, ConductorSettings, DemoOptions, RunningConductor, StartConductor};
+use crate::observe::trace;
+use crate::serve;
+
+/// A bare-metal conductor: takes machines from a rack to a running system, by way of the ironic-python-agent ramdisk.
+#[derive(Debug, Parser)]
+#[command(name = "upbeat", version)]
+struct Cli {
+    #[command(subcommand)]
+    role: Role,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Run the conductor.
+    Serve(ConfigOptions),
+    /// See it at work: a conductor and simulated machines on loopback, deployed before your eyes.
+    Demo(DemoOptions),
+    /// Print the effective configuration, secrets masked; or say everything that is wrong with it.
+    Config(ConfigOptions),
+}
+
+#[derive(Debug, clap::Args)]
+struct ConfigOptions {
+    /// The configuration file; ops/upbeat.toml shows every setting with its default.
+    #[arg(long, short, env = "UPBEAT_CONFIG")]
+    config: Option<PathBuf>,
+    /// A single setting, which wins over the file and the environment; may be repeated.
+    #[arg(long = "set", value_name = "SECTION.KEY=VALUE", value_parser = parse_setting)]
+    settings: Vec<(String, String)>,
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if key.contains('.') => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("write it as section.key=value, for example api.listen=127.0.0.1:6385".to_owned()),
+    }
+}
+
+/// Does what the command line asks for.
+pub fn run() -> ExitCode {
+    match Cli::parse().role {
+        Role::Serve(options) => match load(&options) {
+            Ok(config) => actix_web::rt::System::new().block_on(serve_until_told(config)),
+            Err(code) => code,
+        },
+        Role::Config(options) => match load(&options) {
+            Ok(config) => {
+                print!("{}", config.print_effective());
+                ExitCode::SUCCESS
+            }
+            Err(code) => code,
+        },
+        Role::Demo(options) => actix_web::rt::System::new().block_on(hold_demo(options)),
+    }
+}
+
+fn load(options: &ConfigOptions) -> Result<Config, ExitCode> {
+    let mut overrides = Overrides::from_environment();
+    overrides.settings = options.settings.clone();
+    config::load(options.config.as_deref(), &overrides).map_err(|faults| {
+        eprint!("{faults}");
+        ExitCode::from(2)
+    })
+}
+
+async fn serve_until_told(config: Config) -> ExitCode {
+    let format = match config.log.format {
+        LogFormat::Text => trace::Format::Text,
+        LogFormat::Json => trace::Format::Json,
+    };
+    if let Err(why) = trace::start(format, &config.log.level) {
+        eprintln!("log.level: {why}");
+        return ExitCode::from(2);
+    }
+    let mut running = match serve::start(&config, None).await {
+        Ok(running) => running,
+        Err(why) => {
+            tracing::error!("not started: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let code = tokio::select! {
+        ended = running.ended() => {
+            tracing::error!(?ended, "the conductor can't go on");
+            ExitCode::FAILURE
+        }
+        signal = told_to_stop() => {
+            tracing::info!(signal, "stopping");
+            ExitCode::SUCCESS
+        }
+    };
+    running.stop().await;
+    code
+}
+
+async fn told_to_stop() -> &'static str {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (
+        signal(SignalKind::interrupt()),
+        signal(SignalKind::terminate()),
+    ) else {
+        // Without signal handlers the process ends as signals end any process.
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => "SIGINT",
+        _ = terminate.recv() => "SIGTERM",
+    }
+}
+
+async fn hold_demo(options: DemoOptions) -> ExitCode {
+    // Warnings about simulated failures would only hide the progress bar; UPBEAT_LOG_LEVEL shows them.
+    let level = std::env::var("UPBEAT_LOG_LEVEL").unwrap_or_else(|_| "off".to_owned());
+    if let Err(why) = trace::start(trace::Format::Text, &level) {
+        eprintln!("UPBEAT_LOG_LEVEL: {why}");
+        return ExitCode::from(2);
+    }
+    match demo::run(options, &InThisProcess).await {
+        Ok(end) => end.into(),
+        Err(error) => {
+            eprintln!("The demo could not be held: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Starts the demo's conductor beside the demo.
+struct InThisProcess;
+
+impl StartConductor for InThisProcess {
+    async fn start(&self, settings: ConductorSettings) -> Result<RunningConductor, String> {
+        let config = demo_config(&settings);
+        config.validate().map_err(|faults| faults.to_string())?;
+        let running = serve::start(&config, Some(settings.power_hook)).await?;
+        Ok(RunningConductor {
+            api_url: format!("http://{}", running.address),
+            stop: Box::new(|| Box::pin(running.stop())),
+        })
+    }
+}
+
+fn demo_config(settings: &ConductorSettings) -> Config {
+    let mut config = Config::default();
+    let database = settings.state_dir.join("upbeat.db");
+    config.database.url = format!("sqlite://{}", database.display());
+    config.api.listen = settings.listen;
+    config.conductor.deploy_callback_timeout = settings.silence_timeout.as_secs();
+    config.conductor.default_boot_mode = crate::node::BootMode::Bios;
+    config.agent.heartbeat_timeout = settings.heartbeat_timeout.as_secs();
+    config.agent.poll_interval_max = settings.command_poll_interval.as_secs().max(1);
+    config.agent.callback_networks = vec![ipnet::IpNet::V4(ipnet::Ipv4Net::new_assert(
+        std::net::Ipv4Addr::new(127, 0, 0, 0),
+        8,
+    ))];
+    config
+}

@@ -1,0 +1,279 @@
+//! Puts a conductor together from its configuration: store, actors, agent client, HTTP; and takes it apart again.
+//!
+//! Called by the command line for `serve` and, with a hook for the power of its machines, by the demo. It never decides anything
+//! about nodes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix_web::dev::{Server, ServerHandle};
+use tokio::task::JoinHandle;
+
+use crate::agent::{self, AgentClient};
+use crate::clock::Clock;
+use crate::conductor::supervise::Intensity;
+use crate::conductor::{Conductor, Connections, Settings, TokenKey};
+use crate::config::{Auth, Config};
+use crate::driver::{Drivers, PowerHook};
+use crate::http::{self, HttpSettings};
+use crate::observe::metrics::{self, Metrics, RequestLabel, RouteLabel};
+use crate::store::{self, StoreSettings, WriterEnd, WriterHandle};
+
+/// How often the conductor notes that it is alive, so that after a crash the time nobody could be heard is known.
+const ALIVE_NOTED_EVERY: Duration = Duration::from_secs(5);
+/// Where that is kept in the store.
+const ALIVE_AT: &str = "conductor_alive_at";
+/// Where the fingerprint of the token key is kept in the store.
+const KEY_FINGERPRINT: &str = "token_key_fingerprint";
+/// How often the actor threads are asked how late they answer.
+const LAG_ASKED_EVERY: Duration = Duration::from_secs(1);
+
+/// A conductor at work.
+pub struct Running {
+    /// Where the API answers.
+    pub address: SocketAddr,
+    conductor: Conductor,
+    http: ServerHandle,
+    serving: JoinHandle<std::io::Result<()>>,
+    writer: WriterHandle,
+    helpers: Vec<JoinHandle<()>>,
+}
+
+/// Why a running conductor came to its end without being asked.
+#[derive(Debug)]
+pub enum Ended {
+    /// The HTTP server ended.
+    Http(String),
+    /// The thread that writes to the database died: nothing could be stored any more.
+    Writer,
+}
+
+/// Starts a conductor. Returns when the API answers and every waiting node has its actor back. Needs a running actix system.
+///
+/// # Errors
+/// What is wrong and how to mend it, in words for an operator; nothing is left running then.
+pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, String> {
+    let began = Instant::now();
+    let key_path = config
+        .token_key_path()
+        .ok_or("agent.token_key_file must be set for this database")?;
+    let metrics = Arc::new(Metrics::new());
+    let clock = Clock::start();
+    let host = config.host();
+
+    let observed = metrics.clone();
+    let settings = StoreSettings {
+        url: config.database.url.clone(),
+        readers: u32::try_from(config.database.readers).unwrap_or(u32::MAX),
+        host: host.clone(),
+        queue_max: config.database.queue_max,
+    };
+    let opening = move || {
+        store::open_observed(
+            &settings,
+            Arc::new(move |commit| observed.committed(commit.took, commit.saves)),
+        )
+    };
+    let store = tokio::task::spawn_blocking(opening)
+        .await
+        .map_err(|_| "opening the database panicked; see the log".to_owned())?
+        .map_err(|error| error.to_string())?;
+    let writer = store.handle;
+
+    let key = match prepare_key(&key_path, &store.writer).await {
+        Ok(key) => key,
+        Err(why) => {
+            writer.close().await;
+            return Err(why);
+        }
+    };
+    let down_for_ms = match store.reader.meta(ALIVE_AT).await {
+        Ok(Some(text)) => text.parse().map_or(0, |at: i64| {
+            clock.now().ms_since(crate::timestamp::Timestamp(at)).max(0)
+        }),
+        Ok(None) | Err(_) => 0,
+    };
+    let agents = AgentClient::new(config.agent_settings())?;
+    let conductor = Conductor::start(
+        conductor_settings(config, host),
+        Connections {
+            reader: store.reader.clone(),
+            writer: store.writer.clone(),
+            drivers: Drivers::new(hook),
+            agents,
+            key,
+            metrics: metrics.clone(),
+            clock,
+        },
+    );
+    let recovered = conductor.recover(down_for_ms).await;
+    let started = recovered
+        .map_err(|error| format!("the nodes can't be read: {error:?}"))
+        .and_then(|recovered| {
+            let (server, address) =
+                http::start(http_settings(config), conductor.clone(), reports(&metrics))
+                    .map_err(|error| error.to_string())?;
+            Ok((recovered, server, address))
+        });
+    let (recovered, server, address): (usize, Server, SocketAddr) = match started {
+        Ok(started) => started,
+        Err(why) => {
+            conductor.stop();
+            writer.close().await;
+            return Err(why);
+        }
+    };
+    let http = server.handle();
+    let serving = tokio::spawn(server);
+    tracing::info!(
+        %address,
+        recovered,
+        down_for_ms,
+        took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        "ready"
+    );
+    let helpers = vec![
+        tokio::spawn(note_alive(store.writer.clone(), clock)),
+        tokio::spawn(watch_arbiters(conductor.clone(), metrics)),
+    ];
+    Ok(Running {
+        address,
+        conductor,
+        http,
+        serving,
+        writer,
+        helpers,
+    })
+}
+
+impl Running {
+    /// Returns when the conductor has come to its end without being asked.
+    pub async fn ended(&mut self) -> Ended {
+        tokio::select! {
+            end = self.writer.ended() => match end {
+                WriterEnd::Closed | WriterEnd::Died => Ended::Writer,
+            },
+            served = &mut self.serving => Ended::Http(match served {
+                Ok(Ok(())) => "it ended".to_owned(),
+                Ok(Err(error)) => error.to_string(),
+                Err(error) => error.to_string(),
+            }),
+        }
+    }
+
+    /// Stops: no new requests, those in flight get their time, everything decided is stored.
+    pub async fn stop(self) {
+        self.http.stop(true).await;
+        for helper in &self.helpers {
+            helper.abort();
+        }
+        self.conductor.stop();
+        self.writer.close().await;
+        tracing::info!("stopped");
+    }
+}
+
+/// Reads or makes the token key, and checks that it is the one this database was used with.
+async fn prepare_key(path: &std::path::Path, writer: &store::Writer) -> Result<TokenKey, String> {
+    let key = TokenKey::load_or_create(path)?;
+    let fingerprint = key.fingerprint();
+    let stored = writer
+        .set_meta_if_absent(KEY_FINGERPRINT, &fingerprint)
+        .await
+        .map_err(|error| format!("the token key's fingerprint can't be stored: {error:?}"))?;
+    if stored != fingerprint {
+        tracing::warn!(
+            path = %path.display(),
+            "the token key is not the one this database was used with: agents at work now lose their tokens and their deploys will fail; restore the old key and start again if that is not wanted"
+        );
+        writer
+            .set_meta(KEY_FINGERPRINT, &fingerprint)
+            .await
+            .map_err(|error| format!("the token key's fingerprint can't be stored: {error:?}"))?;
+    }
+    Ok(key)
+}
+
+async fn note_alive(writer: store::Writer, clock: Clock) {
+    let mut ticks = tokio::time::interval(ALIVE_NOTED_EVERY);
+    loop {
+        ticks.tick().await;
+        let now = clock.now().0.to_string();
+        if let Err(error) = writer.set_meta(ALIVE_AT, &now).await {
+            tracing::warn!(?error, "the conductor's sign of life can't be stored");
+        }
+    }
+}
+
+/// Asks every actor thread once a second and reports how late the slowest answered.
+async fn watch_arbiters(conductor: Conductor, metrics: Arc<Metrics>) {
+    let mut ticks = tokio::time::interval(LAG_ASKED_EVERY);
+    loop {
+        ticks.tick().await;
+        let lag = conductor.arbiter_lag().await;
+        metrics.arbiter_lag_seconds.set(lag.as_secs_f64());
+    }
+}
+
+fn conductor_settings(config: &Config, host: String) -> Settings {
+    Settings {
+        host,
+        arbiters: config.conductor.arbiters,
+        mailbox_messages_max: config.conductor.mailbox_messages_max,
+        intensity: Intensity {
+            restarts_max: config.conductor.actor_restarts_max as usize,
+            window: Duration::from_secs(config.conductor.actor_restarts_window),
+        },
+        limits: config.limits(),
+        poll_interval_max_ms: config.agent.poll_interval_max.saturating_mul(1_000),
+    }
+}
+
+fn http_settings(config: &Config) -> HttpSettings {
+    let rules = config.callback_rules();
+    let check = Arc::new(move |url: &str| agent::check_callback_url(url, &rules));
+    let mut settings = HttpSettings::new(config.api.listen, check);
+    settings.public_endpoint = config.api.public_endpoint.clone();
+    if config.api.workers > 0 {
+        settings.workers = config.api.workers;
+    } else if let Ok(cores) = std::thread::available_parallelism() {
+        settings.workers = cores.get();
+    }
+    settings.agent_body_bytes_max = config.api.max_body_bytes;
+    settings.body_bytes_max = config.api.max_provision_body_bytes;
+    settings.page_items_max = config.api.max_limit;
+    settings.auth = match (&config.api.auth, &config.api.htpasswd_file) {
+        (Auth::HttpBasic, Some(file)) => http::Auth::Basic {
+            htpasswd: file.clone(),
+        },
+        (Auth::HttpBasic | Auth::None, _) => http::Auth::None,
+    };
+    settings.agent.endpoints_enabled = config.api.enable_ramdisk_endpoints;
+    settings.agent.heartbeat_timeout_s =
+        u32::try_from(config.agent.heartbeat_timeout).unwrap_or(u32::MAX);
+    settings.agent.md5_checksum_enabled = config.agent.md5_checksums;
+    settings.agent.permitted_image_formats = config.agent.permitted_image_formats.clone();
+    settings.agent.tls_min_version = Some(config.agent.tls_min_version.name().to_owned());
+    settings
+}
+
+fn reports(metrics: &Arc<Metrics>) -> http::Metrics {
+    let (encoded, counted) = (metrics.clone(), metrics.clone());
+    http::Metrics {
+        text: Arc::new(move || encoded.encode()),
+        content_type: metrics::CONTENT_TYPE,
+        on_request: Arc::new(move |method, route, code, seconds| {
+            let request = RequestLabel {
+                method,
+                route,
+                code,
+            };
+            counted.http_requests.get_or_create(&request).inc();
+            counted
+                .http_request_seconds
+                .get_or_create(&RouteLabel { route })
+                .observe(seconds);
+        }),
+    }
+}

@@ -1,0 +1,169 @@
+//! Faults that only the writer's own connection can show, and bodies that were stored long ago.
+
+use std::sync::Arc;
+
+use diesel::connection::SimpleConnection;
+use serde_json::Value;
+
+use super::connection::AnyConnection;
+use super::rows::{node_from, port_from};
+use super::{Change, Ident, Save, SaveError, Store, StoreSettings, open};
+use crate::node::{Attributes, Node, NodeId};
+use crate::timestamp::Timestamp;
+
+fn a_store() -> (tempfile::TempDir, Store) {
+    let directory = tempfile::tempdir().unwrap();
+    let store = open(&StoreSettings {
+        url: format!("sqlite://{}", directory.path().join("upbeat.db").display()),
+        readers: 1,
+        host: "conductor-1".to_owned(),
+        queue_max: 16,
+    })
+    .unwrap();
+    (directory, store)
+}
+
+fn a_save(number: u128, extra_bytes: usize) -> Save {
+    let mut attributes = Attributes::default();
+    attributes
+        .extra
+        .insert("filler".to_owned(), Value::from("x".repeat(extra_bytes)));
+    let id = NodeId(uuid::Uuid::from_u128(number));
+    Save {
+        node: Arc::new(Node::enrolled(id, attributes, Timestamp(1))),
+        change: Change::Insert,
+        ports_changed: true,
+        history: Vec::new(),
+    }
+}
+
+fn on_sqlite(conn: &mut AnyConnection, sql: &str) {
+    match conn {
+        AnyConnection::Sqlite(conn) => conn.batch_execute(sql).unwrap(),
+        AnyConnection::Postgres(_) => unreachable!("these stores are SQLite files"),
+    }
+}
+
+/// Makes saves fail by `cause`, then takes the cause away.
+async fn survives(words: &str, cause: &'static str, cure: &'static str) {
+    let (_directory, store) = a_store();
+    store.writer.save(a_save(1, 10)).await.unwrap();
+    store.writer.meddle(|conn| on_sqlite(conn, cause));
+    for _ in 0..2 {
+        let both = futures_util::future::join(
+            store.writer.save(a_save(2, 1_000_000)),
+            store.writer.save(a_save(3, 1_000_000)),
+        );
+        let (two, three) = both.await;
+        for result in [two, three] {
+            let Err(SaveError::Unavailable(why)) = result else {
+                panic!("{words}: {result:?}");
+            };
+            assert!(why.contains(words) && why.contains("upbeat.db"), "{why}");
+        }
+    }
+    store.writer.meddle(|conn| on_sqlite(conn, cure));
+    for number in [2, 3] {
+        let save = a_save(number, 1_000_000);
+        let node = save.node.clone();
+        store.writer.save(save).await.unwrap();
+        let found = store.reader.node(Ident::Id(node.id)).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&*node));
+    }
+    store.handle.close().await;
+}
+
+#[tokio::test]
+async fn a_full_disk_costs_no_more_than_the_saves_meanwhile() {
+    survives(
+        "free some space",
+        "PRAGMA max_page_count = 1",
+        "PRAGMA max_page_count = 1000000",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_became_read_only_costs_no_more_than_the_saves_meanwhile() {
+    survives(
+        "make the file and its directory writable",
+        "PRAGMA query_only = ON",
+        "PRAGMA query_only = OFF",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_writer_that_died_is_noticed() {
+    let (_directory, mut store) = a_store();
+    store.writer.meddle(|_| panic!("a fault of ours"));
+    assert_eq!(store.handle.ended().await, super::WriterEnd::Died);
+    assert_eq!(store.handle.ended().await, super::WriterEnd::Died);
+    let save = store.writer.save(a_save(1, 1)).await;
+    assert!(matches!(save, Err(SaveError::Unavailable(_))), "{save:?}");
+    assert_eq!(store.handle.close().await, super::WriterEnd::Died);
+}
+
+/// Every leaf of `old` is in `new`.
+fn assert_kept(old: &Value, new: &Value, path: &str) {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => {
+            for (key, value) in old {
+                let there = new
+                    .get(key)
+                    .unwrap_or_else(|| panic!("{path}.{key} is lost"));
+                assert_kept(value, there, &format!("{path}.{key}"));
+            }
+        }
+        (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
+            for (index, (old, new)) in old.iter().zip(new).enumerate() {
+                assert_kept(old, new, &format!("{path}[{index}]"));
+            }
+        }
+        _ => assert_eq!(old, new, "{path}"),
+    }
+}
+
+/// Bodies as the first version stored them are read for ever, with everything they say. When this fails, don't change the
+/// fixture: give the new form a new number and read both.
+#[test]
+fn bodies_of_form_1_are_read() {
+    let nodes = include_str!("../../tests/fixtures/store/nodes_form_1.jsonl");
+    let mut states = Vec::new();
+    for line in nodes.lines() {
+        let node = node_from("n", line).unwrap();
+        let stored: Value = serde_json::from_str(line).unwrap();
+        assert_eq!(stored["form"], 1);
+        let again = serde_json::to_value(&node).unwrap();
+        assert_kept(&stored["is"], &again, "node");
+        states.push(node.provision_state().name());
+    }
+    assert_eq!(
+        states,
+        [
+            "enroll",
+            "verifying",
+            "manageable",
+            "available",
+            "deploying",
+            "wait call-back",
+            "deploying",
+            "deploy failed",
+            "active",
+            "deleting",
+            "error"
+        ]
+    );
+    let port = include_str!("../../tests/fixtures/store/port_form_1.json");
+    let stored: Value = serde_json::from_str(port).unwrap();
+    let again = serde_json::to_value(port_from("p", port).unwrap()).unwrap();
+    assert_kept(&stored["is"], &again, "port");
+}
+
+#[test]
+fn a_body_of_a_newer_form_is_told_apart_from_a_damaged_one() {
+    let newer = node_from("n", r#"{"form": 2, "is": {}}"#).unwrap_err();
+    assert!(newer.contains("run a newer one"), "{newer}");
+    let damaged = node_from("n", "{").unwrap_err();
+    assert!(damaged.contains("node n can't be read"), "{damaged}");
+}
