@@ -55,7 +55,7 @@ impl Request {
     pub fn document(&self) -> Result<Value, Error> {
         if self.is_form {
             return Err(Error::Bad(
-                "Unexpected arguments: the body is a form; send a JSON document.".to_owned(),
+                "Unexpected arguments: the body is marked as a form; send JSON with Content-Type: application/json.".to_owned(),
             ));
         }
         if self.body.iter().all(u8::is_ascii_whitespace) {

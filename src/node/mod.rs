@@ -18,6 +18,7 @@ mod limits;
 mod manage;
 pub mod masking;
 mod outcome;
+mod patch;
 pub mod ports;
 mod power;
 mod provision;
@@ -30,6 +31,7 @@ mod tests;
 mod turn;
 pub mod update;
 mod upkeep;
+pub mod values;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{

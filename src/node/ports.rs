@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::attributes::{bad, boolean, is_name, mac_address, object_of, optional_uuid, text_of};
 use super::event::{PatchOp, PatchOperation};
+use super::patch::apply_below;
 use super::provision::ProvisionState as S;
 use super::refused::Refused;
 use super::state::{Node, Object, Port, PortId};
-use super::update::apply_below;
 use crate::timestamp::Timestamp;
 
 /// What a document says of a new port.
