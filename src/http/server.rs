@@ -96,6 +96,8 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
             microversion: None,
         });
     let headers = version_headers(&served);
+    let cause = served.outcome.as_ref().err().and_then(Error::cause);
+    let cause = cause.map(str::to_owned);
     let mut response = match served.outcome {
         Ok(reply) => reply.response(),
         Err(error) => error.response(),
@@ -113,7 +115,7 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
     (api.metrics.on_request)(method, route, status, took.as_secs_f64());
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     if status >= 500 {
-        tracing::warn!(method, route, status, ms, request_id, "request");
+        tracing::warn!(method, route, status, ms, request_id, cause, "request");
     } else if served.route.as_ref().is_some_and(Route::is_unversioned) {
         tracing::debug!(method, route, status, ms, request_id, "request");
     } else {
