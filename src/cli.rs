@@ -165,7 +165,7 @@ fn simulate(asked: &SimulateOptions) -> ExitCode {
     match shrunk {
         Some(shrunk) => {
             println!("\nThe shortest way there that was found:");
-            for line in &shrunk.lines {
+            for line in simulator::told_briefly(&shrunk.lines) {
                 println!("  {line}");
             }
             println!(

@@ -114,6 +114,8 @@ pub(super) struct Checks {
     restarts_since_sign: i64,
     /// The conductor's absences since the deploy began.
     deploy_at: i64,
+    /// Since when a deadline is due while the conductor is up and has nothing else on its hands.
+    due_since: Option<i64>,
     pub(super) violation: Option<Violation>,
     pub(super) round_trips: u64,
 }
@@ -461,11 +463,15 @@ impl World<'_> {
             return;
         };
         let wall = self.conductor.wall(at);
-        if let Some(deadline) = node.next_deadline()
-            && wall.ms_since(deadline) > 1_000
-            && node.quarantine.is_none()
-        {
-            let what = format!("{} ms late: {:?}", wall.ms_since(deadline), node.deadlines);
+        let is_due = node
+            .next_deadline()
+            .is_some_and(|deadline| deadline <= wall && node.quarantine.is_none());
+        // Due since the conductor could know: after an absence it learns of it when it is back.
+        let due_since = *self.checks.due_since.get_or_insert(at);
+        if !is_due {
+            self.checks.due_since = None;
+        } else if at - due_since > 1_000 {
+            let what = format!("{} ms late: {:?}", at - due_since, node.deadlines);
             self.checks.breaks(Rule::DeadlinesFire, what, at);
         }
         let Provision::Deploying(deploy) = &node.provision else {

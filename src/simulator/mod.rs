@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 pub use checks::{Rule, Violation};
 pub use faults::{Fault, Faults};
 pub use report::Tally;
-pub use shrink::{Reproducer, shrink};
+pub use shrink::{Reproducer, shrink, told_briefly};
 
 use crate::node::{BootMode, Event, Limits, Node, Now, Step};
 

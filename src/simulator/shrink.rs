@@ -44,6 +44,28 @@ impl Reproducer {
     }
 }
 
+/// The lines, with long runs of the same answer cut short.
+pub fn told_briefly(lines: &[String]) -> Vec<String> {
+    // What a line says, without its time.
+    let said = |line: &str| line.get(14..).unwrap_or_default().to_owned();
+    let mut brief: Vec<String> = Vec::new();
+    let mut repeated = 0;
+    for (place, line) in lines.iter().enumerate() {
+        let is_same = place > 0 && said(line) == said(&lines[place - 1]);
+        let goes_on = lines.get(place + 1).is_some_and(|next| said(next) == said(line));
+        if is_same && goes_on {
+            repeated += 1;
+            continue;
+        }
+        if repeated > 0 {
+            brief.push(format!("              (and {repeated} times more the same)"));
+            repeated = 0;
+        }
+        brief.push(line.clone());
+    }
+    brief
+}
+
 /// How many runs the shrinking may take.
 const TRIES_MAX: u32 = 2_000;
 
