@@ -108,6 +108,7 @@ pub fn heard(number: u64, nonce: &str, now: Timestamp) -> Node {
         last_heartbeat_at: Some(now),
         last_contact_at: Some(now),
         trouble: None,
+        asked_again_at: None,
     });
     node
 }
