@@ -26,7 +26,7 @@ use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
 use super::{Answer, DeliverError};
 use crate::command::CommandId;
-use crate::node::{Event, Node, NodeId, Now, Reply, Step, is_sign_of_life, step};
+use crate::node::{Event, Node, NodeId, Now, Outcome, Reply, Step, is_sign_of_life, step};
 use crate::retry::Pauses;
 use crate::store::{Change, Ident, Save, SaveError};
 use crate::timestamp::Timestamp;
@@ -465,7 +465,13 @@ impl NodeActor {
         measure::outcome(&self.shared.metrics, event, outcome);
         let state = step.node.provision_state();
         let refused = matches!(step.reply, Reply::Refused(_));
-        if refused || step.node.provision_state() != before.provision_state() {
+        let failed = matches!(
+            step.outcome,
+            Outcome::DeployFailed | Outcome::Failed | Outcome::Quarantined
+        );
+        if failed {
+            tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
+        } else if refused || step.node.provision_state() != before.provision_state() {
             tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
         } else {
             tracing::debug!(node.id = %self.id, node.provision_state = %state, event, outcome, "step");
