@@ -462,6 +462,16 @@ impl NodeActor {
 
     fn log(&self, event: &'static str, before: &Node, step: &Step) {
         let outcome = step.outcome.name();
+        let trouble = |node: &Node| node.session.as_ref()?.trouble.clone();
+        match (trouble(before), trouble(&step.node)) {
+            (None, Some(trouble)) => {
+                tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, trouble, "the agent doesn't answer as it should; trying on");
+            }
+            (Some(_), None) if step.node.session.is_some() => {
+                tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, "the agent answers again");
+            }
+            _ => {}
+        }
         measure::outcome(&self.shared.metrics, event, outcome);
         let state = step.node.provision_state();
         let refused = matches!(step.reply, Reply::Refused(_));
