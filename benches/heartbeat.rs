@@ -19,6 +19,7 @@ const IN_FLIGHT: [usize; 3] = [1, 32, 256];
 
 fn main() {
     common::print_machine();
+    common::choose_tls();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = common::config(folder.path());
     let key_path = config.token_key_path().expect("beside the database");

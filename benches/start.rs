@@ -17,6 +17,7 @@ const ROUNDS: usize = 5;
 
 fn main() {
     common::print_machine();
+    common::choose_tls();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = common::config(folder.path());
     actix_web::rt::System::new().block_on(async {

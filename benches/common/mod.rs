@@ -34,6 +34,12 @@ pub fn print_machine() {
     println!("machine: {cores} cores, {model}; {build}");
 }
 
+/// The HTTP client of the benches needs to be told which implementation of TLS there is, though it uses none.
+pub fn choose_tls() {
+    // Fails only if one was chosen before.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
 /// A stable id for node or port number `number`.
 pub fn id(number: u64) -> uuid::Uuid {
     uuid::Uuid::from_u128(0x5eed_0000_0000_4000_8000_0000_0000_0000 | u128::from(number))
@@ -102,6 +108,7 @@ pub fn heard(number: u64, nonce: &str, now: Timestamp) -> Node {
         last_heartbeat_at: Some(now),
         last_contact_at: Some(now),
         trouble: None,
+        asked_again_at: None,
     });
     node
 }
