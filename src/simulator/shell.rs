@@ -761,8 +761,31 @@ impl World<'_> {
 
     /// The child's handler.
     fn do_job(&mut self, job: Job) {
+        let drops = self.setup.quirks.drops_jobs;
+        let Some(child) = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut())
+        else {
+            return;
+        };
+        if child.busy.is_some() {
+            // A dispatch is never given up for a look.
+            let keeps = child.next.as_ref().is_some_and(|next| {
+                next.effect == command::Effect::Post && job.effect != command::Effect::Post
+            });
+            if !keeps && !drops {
+                child.next = Some(job);
+            }
+            return;
+        }
+        self.plan_job(job);
+    }
+
+    /// Begins with `job`, now or after the pause it asks for; what was planned before it is no longer wanted.
+    fn plan_job(&mut self, job: Job) {
         let now = self.now;
-        let keeps = !self.setup.quirks.drops_jobs;
         let random = &mut self.random;
         let Some(child) = self
             .conductor
@@ -772,13 +795,6 @@ impl World<'_> {
         else {
             return;
         };
-        if let Some((_, attempt)) = child.busy {
-            // A hint is no news while a request is under way; a POST, or a question of a newer attempt, must not be lost.
-            if keeps && (job.effect == command::Effect::Post || job.attempt != attempt) {
-                child.next = Some(job);
-            }
-            return;
-        }
         child.waiting = None;
         let delay = match job.effect {
             command::Effect::Post => 0,
@@ -875,8 +891,9 @@ impl World<'_> {
         let id = child.id;
         let next = child.next.take();
         self.ask_closed(ask);
+        // First what was kept: the answer's own effects come through the node's mailbox, after it.
         if let Some(next) = next {
-            self.do_job(next);
+            self.plan_job(next);
         }
         self.tell(Event::Command { id, attempt, event });
     }

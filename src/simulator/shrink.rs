@@ -52,13 +52,17 @@ pub fn told_briefly(lines: &[String]) -> Vec<String> {
     let mut repeated = 0;
     for (place, line) in lines.iter().enumerate() {
         let is_same = place > 0 && said(line) == said(&lines[place - 1]);
-        let goes_on = lines.get(place + 1).is_some_and(|next| said(next) == said(line));
+        let goes_on = lines
+            .get(place + 1)
+            .is_some_and(|next| said(next) == said(line));
         if is_same && goes_on {
             repeated += 1;
             continue;
         }
         if repeated > 0 {
-            brief.push(format!("              (and {repeated} times more the same)"));
+            brief.push(format!(
+                "              (and {repeated} times more the same)"
+            ));
             repeated = 0;
         }
         brief.push(line.clone());
