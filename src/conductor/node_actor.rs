@@ -26,7 +26,10 @@ use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
 use super::{Answer, DeliverError};
 use crate::command::CommandId;
-use crate::node::{Event, Node, NodeId, Now, Outcome, Reply, Step, is_sign_of_life, step};
+use crate::node::{
+    Event, Node, NodeId, Now, Outcome, Reply, Step, after_trouble_with_the_store, is_sign_of_life,
+    step,
+};
 use crate::retry::Pauses;
 use crate::store::{Change, Ident, Save, SaveError};
 use crate::timestamp::Timestamp;
@@ -75,6 +78,10 @@ pub(super) struct NodeActor {
     start: Start,
     /// None until the row was read.
     node: Option<Arc<Node>>,
+    /// The node as it was before the row had to be read again.
+    seen: Option<Arc<Node>>,
+    /// Since when the mailbox is held because of trouble with the store.
+    held_since: Option<Instant>,
     /// What is in the store, once everything queued there is written.
     stored_version: u64,
     /// When a sign of life was last handed to the store.
@@ -98,8 +105,10 @@ enum Caller {
 enum Then {
     /// Take this event.
     Take(Event),
-    /// Take this event if the row still has that version; otherwise more was stored than was known.
-    Retry { version: u64, event: Event },
+    /// Nothing: what waits goes on.
+    GoOn,
+    /// Take this event, if there is one, if the row still has that version; otherwise more was stored than was known.
+    Retry { version: u64, event: Option<Event> },
 }
 
 impl NodeActor {
@@ -124,6 +133,8 @@ impl NodeActor {
                 id,
                 start,
                 node: None,
+                seen: None,
+                held_since: None,
                 stored_version: 0,
                 liveness_stored_at: None,
                 command_ended: None,
@@ -135,9 +146,10 @@ impl NodeActor {
         })
     }
 
-    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says.
+    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says. Signs of life that were seen but not
+    /// stored yet are kept.
     fn load(&mut self, then: Then, pause: Duration, context: &mut Context<Self>) {
-        self.node = None;
+        self.seen = self.node.take().or_else(|| self.seen.take());
         let reader = self.shared.reader.clone();
         let id = self.id;
         let reading = async move {
@@ -147,13 +159,23 @@ impl NodeActor {
         let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
             Ok(Some(node)) => {
                 let event = match then {
-                    Then::Take(event) => event,
+                    Then::Take(event) => Some(event),
+                    Then::GoOn => None,
                     Then::Retry { version, event } if version == node.version => event,
                     // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
-                    Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
+                    Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
                 };
                 actor.stored_version = node.version;
+                let held_for = actor.held_since.take().map_or(0, |since| {
+                    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
+                });
+                let seen = actor.seen.take();
+                let node = after_trouble_with_the_store(node, seen.as_deref(), held_for);
                 actor.node = Some(Arc::new(node));
+                let Some(event) = event else {
+                    // Whoever waits in the mailbox comes first, then the deadlines.
+                    return actor.arm(context);
+                };
                 actor.take(event, Caller::Nobody, context);
             }
             Ok(None) => {
@@ -215,6 +237,8 @@ impl NodeActor {
             return self.answer(caller, Err(DeliverError::Refused(why)), context);
         }
         if step.node == *before && !step.removed && step.history.is_empty() {
+            // After a restart this may be the first that is heard of the row's deadlines.
+            self.arm(context);
             self.run_effects(&before, step.effects, context);
             return self.answer(
                 caller,
@@ -318,7 +342,8 @@ impl NodeActor {
                 let _ = reply_to.send(Err(told));
                 match error {
                     SaveError::VersionConflict | SaveError::Unavailable(_) => {
-                        let event = Event::DeadlineReached;
+                        let event = None;
+                        self.held_since.get_or_insert_with(Instant::now);
                         self.load(Then::Retry { version, event }, Duration::ZERO, context);
                     }
                     SaveError::Duplicate { .. } | SaveError::Overloaded => {}
@@ -326,6 +351,8 @@ impl NodeActor {
             }
             Caller::Nobody(event) => {
                 let pause = self.store_pauses.next_pause();
+                let event = Some(event);
+                self.held_since.get_or_insert_with(Instant::now);
                 self.load(Then::Retry { version, event }, pause, context);
             }
         }
@@ -342,10 +369,13 @@ impl NodeActor {
         // The queue to the store is first in, first out: the next save may count on this one.
         self.stored_version = save.node.version;
         let saving = self.shared.writer.save(save);
-        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, _| {
+        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
             if let Err(error) = saved {
-                // The next save meets a version conflict and reads the row again.
                 tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
+                // The row is older than was counted on. Read it, so that the next sign of life can be stored.
+                let pause = actor.store_pauses.next_pause();
+                actor.held_since.get_or_insert_with(Instant::now);
+                actor.load(Then::GoOn, pause, context);
             }
         });
         context.spawn(saving);
@@ -493,6 +523,9 @@ impl Actor for NodeActor {
     fn started(&mut self, context: &mut Context<Self>) {
         self.child = None;
         self.timer = None;
+        self.node = None;
+        self.seen = None;
+        self.held_since = None;
         let first = match self.start.quarantine.take() {
             Some(reason) => Event::Quarantined { reason },
             None => Event::Resumed {

@@ -549,6 +549,17 @@ impl World<'_> {
             now + fate.takes_ms,
             Happening::CommandEnds { process, index },
         );
+        if is_write && !self.kind.is_old {
+            // It looks its node up once more; what comes of that is of no account to it.
+            let at = now + self.random.between(100, 3_000);
+            let what = CallKind::Lookup;
+            let call = Box::new(Call {
+                process,
+                call: 0,
+                what,
+            });
+            self.queue.plan(at, Happening::CallArrives(call));
+        }
         if powers_off {
             let after = self.random.between(1_000, 20_000);
             self.queue.plan(now + after, Happening::GoesOff { boot });

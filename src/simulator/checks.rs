@@ -112,6 +112,8 @@ pub(super) struct Checks {
     planned_at: i64,
     absent_since_planned: i64,
     restarts_since_sign: i64,
+    excused_ms: i64,
+    restarts_since_planned: i64,
     /// The conductor's absences since the deploy began.
     deploy_at: i64,
     /// Since when a deadline is due while the conductor is up and has nothing else on its hands.
@@ -221,6 +223,24 @@ impl Checks {
         self.armed_at += really_ms;
         self.absent_since_planned += really_ms;
         self.restarts_since_sign += 1;
+        self.restarts_since_planned += 1;
+    }
+
+    /// Nothing could be taken for so long, because of trouble with the store.
+    pub(super) fn was_held(&mut self, held_ms: i64) {
+        if held_ms < 1_000 {
+            return;
+        }
+        if let Some(last) = &mut self.last_sign {
+            *last += held_ms;
+        }
+        self.armed_at += held_ms;
+        self.absent_since_planned += held_ms;
+    }
+
+    /// Signs of life of so long a time may be forgotten: the store was gone, and then the process.
+    pub(super) fn excuse(&mut self, for_ms: i64) {
+        self.excused_ms = self.excused_ms.max(for_ms);
     }
 
     pub(super) fn breaks(&mut self, rule: Rule, what: String, at: i64) {
@@ -356,6 +376,7 @@ impl World<'_> {
         if after.commands_planned != before.commands_planned {
             self.checks.planned_at = self.now;
             self.checks.absent_since_planned = 0;
+            self.checks.restarts_since_planned = 0;
         }
     }
 
@@ -397,7 +418,7 @@ impl World<'_> {
         let limit = limits.deploy_callback_timeout_ms;
         let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
         let silent = at - since;
-        if silent + ROW_LAG_MS < limit {
+        if silent + ROW_LAG_MS + self.checks.excused_ms < limit {
             let what = format!("after {silent} ms of silence; the limit is {limit} ms");
             self.checks.breaks(Rule::LivingDontExpire, what, at);
         }
@@ -410,6 +431,7 @@ impl World<'_> {
         if !was && is {
             self.checks.deploy_at = self.now;
             self.checks.last_sign = None;
+            self.checks.excused_ms = 0;
             self.deploy_hostile = self.injector.hostile;
             self.deploy_any = self.injector.any;
             self.tally.deploys += 1;
@@ -442,7 +464,8 @@ impl World<'_> {
         }
         let limit = self.setup.limits_of(self.number).deploy_callback_timeout_ms;
         let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
-        let is_silent = limit > 0 && self.now - since + ROW_LAG_MS >= limit;
+        let is_silent =
+            limit > 0 && self.now - since + ROW_LAG_MS + self.checks.excused_ms >= limit;
         if is_silent {
             self.tally.silenced += 1;
             return;
@@ -508,6 +531,7 @@ impl World<'_> {
         if node.deadlines.step.is_some() && node.open_command().is_some() {
             let limit = limit_of(&node, limits);
             let passed = at - self.checks.planned_at - self.checks.absent_since_planned;
+            let slack = 1_000 + RESTART_LAG_MS * self.checks.restarts_since_planned;
             if passed > limit + slack {
                 let what = format!(
                     "{passed} ms for {}; the limit is {limit} ms",

@@ -46,6 +46,10 @@ pub struct Quirks {
     pub drops_jobs: bool,
     /// The timer is not armed after a step that changed nothing.
     pub forgets_the_timer: bool,
+    /// A row that is read again loses the signs of life that were not stored yet.
+    pub forgets_signs: bool,
+    /// A sign of life that could not be stored is left at that.
+    pub leaves_failed_signs: bool,
 }
 
 /// What to simulate.

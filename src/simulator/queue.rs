@@ -25,6 +25,8 @@ pub(super) enum Happening {
         hold: u64,
         refused: Option<Refusal>,
     },
+    /// A sign of life was not stored.
+    SignNotStored { life: u32 },
     /// The one timer.
     TimerFires { life: u32, armed: u64 },
     /// A pause before a request is over.

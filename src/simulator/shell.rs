@@ -17,7 +17,8 @@ use super::random::Random;
 use super::world::World;
 use crate::command::{self, CommandId, Pace, Phase, Request};
 use crate::node::{
-    Effect, Event, Heartbeat, Node, Now, Provision, Reply, Step, TokenMatch, is_sign_of_life,
+    Effect, Event, Heartbeat, Node, Now, Provision, Reply, Step, TokenMatch,
+    after_trouble_with_the_store, is_sign_of_life,
 };
 use crate::timestamp::Timestamp;
 
@@ -61,7 +62,8 @@ pub(super) struct Message {
 #[derive(Debug)]
 enum Then {
     Take(Event),
-    Retry { version: u64, event: Event },
+    GoOn,
+    Retry { version: u64, event: Option<Event> },
 }
 
 /// What keeps the mailbox shut.
@@ -106,6 +108,8 @@ struct Child {
 #[derive(Debug)]
 struct Actor {
     node: Option<Rc<Node>>,
+    seen: Option<Rc<Node>>,
+    held_since: Option<i64>,
     stored_version: u64,
     liveness_stored_at: Option<i64>,
     mailbox: VecDeque<Message>,
@@ -160,6 +164,7 @@ pub(super) struct Conductor {
     actor: Option<Actor>,
     counter: u64,
     /// The store is gone until then, in true time.
+    store_out_since: i64,
     store_out_until: i64,
     writer_free_at: i64,
     /// The row.
@@ -178,6 +183,7 @@ impl Conductor {
             alive_at: Timestamp(offset_ms),
             actor: None,
             counter: 0,
+            store_out_since: 0,
             store_out_until: 0,
             writer_free_at: 0,
             row: Rc::new(row),
@@ -213,6 +219,29 @@ impl Conductor {
             .unwrap_or(&self.row)
     }
 
+    /// For how long the store was gone, if that was a moment ago: what was seen meanwhile is lost with the process.
+    fn lately_out(&self, at: i64) -> i64 {
+        if self.store_out_until > 0 && at < self.store_out_until + 2 * ALIVE_NOTED_EVERY_MS {
+            self.store_out_until - self.store_out_since
+        } else {
+            0
+        }
+    }
+
+    /// When it could last note that it lives, if it would have at `at`.
+    fn noted_alive(&self, at: i64) -> Timestamp {
+        if at >= self.store_out_since && at < self.store_out_until {
+            let first = self.store_out_since.max(self.up_since);
+            // Nothing was noted since it came up: what was noted before it is still there.
+            return if first == self.up_since {
+                self.alive_at
+            } else {
+                self.wall(first)
+            };
+        }
+        self.wall(at)
+    }
+
     pub(super) fn has_actor(&self) -> bool {
         self.actor.is_some()
     }
@@ -234,9 +263,12 @@ impl World<'_> {
         if was_up {
             self.conductor.is_up = false;
             self.conductor.went_down_at = at;
+            self.checks.excuse(self.conductor.lately_out(at));
             let noted =
                 (at - self.conductor.up_since) / ALIVE_NOTED_EVERY_MS * ALIVE_NOTED_EVERY_MS;
-            self.conductor.alive_at = self.conductor.wall(self.conductor.up_since + noted);
+            let noted = self.conductor.up_since + noted;
+            let noted = self.conductor.noted_alive(noted);
+            self.conductor.alive_at = noted;
             self.actor_ends();
             self.tally.restarts += 1;
         }
@@ -272,6 +304,8 @@ impl World<'_> {
     fn start_actor(&mut self, down_for_ms: i64) {
         self.conductor.actor = Some(Actor {
             node: None,
+            seen: None,
+            held_since: None,
             stored_version: 0,
             liveness_stored_at: None,
             mailbox: VecDeque::new(),
@@ -304,7 +338,7 @@ impl World<'_> {
         let life = self.conductor.life;
         let at = self.now + pause + took;
         let actor = self.actor();
-        actor.node = None;
+        actor.seen = actor.node.take().or_else(|| actor.seen.take());
         actor.hold = Some(Hold::Loading(then));
         self.queue.plan(at, Happening::Loaded { life, is_read });
     }
@@ -326,15 +360,30 @@ impl World<'_> {
         }
         let row = self.conductor.row.clone();
         let row = self.reread(&row);
+        let forgets = self.setup.quirks.forgets_signs;
         let event = match then {
-            Then::Take(event) => event,
+            Then::Take(event) => Some(event),
+            Then::GoOn => None,
             Then::Retry { version, event } if version == row.version => event,
-            Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
+            Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
         };
+        let now = self.now;
         let actor = self.actor();
         actor.stored_version = row.version;
-        actor.node = Some(row);
-        self.take(event, Caller::Nobody);
+        let seen = actor.seen.take();
+        let held_for = actor.held_since.take().map_or(0, |since| now - since);
+        if forgets {
+            actor.node = Some(row);
+        } else {
+            let row = (*row).clone();
+            let node = after_trouble_with_the_store(row, seen.as_deref(), held_for);
+            actor.node = Some(Rc::new(node));
+            self.checks.was_held(held_for);
+        }
+        match event {
+            Some(event) => self.take(event, Caller::Nobody),
+            None => self.arm(),
+        }
         self.pump();
     }
 
@@ -466,6 +515,7 @@ impl World<'_> {
                 }
                 _ => {
                     let out = self.injector.between(Fault::Store, 1_000, 900_000);
+                    self.conductor.store_out_since = self.now;
                     self.conductor.store_out_until = self.now + out;
                     self.trace(|| format!("store: gone for {out} ms"));
                 }
@@ -496,8 +546,8 @@ impl World<'_> {
             None
         };
         let refused = save.answer.or(refused);
+        let at = self.now + self.random.between(0, 2);
         if let Some(hold) = save.hold {
-            let at = self.now + self.random.between(0, 2);
             self.queue.plan(
                 at,
                 Happening::Committed {
@@ -506,7 +556,28 @@ impl World<'_> {
                     refused,
                 },
             );
+        } else if refused.is_some() && !self.setup.quirks.leaves_failed_signs {
+            self.queue.plan(at, Happening::SignNotStored { life });
         }
+    }
+
+    /// A sign of life could not be stored: the row is older than was counted on.
+    pub(super) fn sign_not_stored(&mut self, life: u32) {
+        if life != self.conductor.life {
+            return;
+        }
+        let random = &mut self.random;
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        if actor.hold.is_some() {
+            // Looked at when the commit is over, as all of the actor's own futures.
+            let at = self.now + 1;
+            return self.queue.plan(at, Happening::SignNotStored { life });
+        }
+        let pause = actor.pauses.next_pause(random);
+        self.hold_begins();
+        self.load(Then::GoOn, pause);
     }
 
     pub(super) fn committed(&mut self, life: u32, hold: u64, refused: Option<Refusal>) {
@@ -559,16 +630,24 @@ impl World<'_> {
                 let random = &mut self.random;
                 let actor = self.conductor.actor.as_mut().expect("it has committed");
                 let pause = actor.pauses.next_pause(random);
+                let event = Some(event);
+                self.hold_begins();
                 self.load(Then::Retry { version, event }, pause);
             }
             caller => {
                 self.fail_caller(caller, Some(event));
                 if refusal != Refusal::Overloaded {
-                    let event = Event::DeadlineReached;
+                    let event = None;
+                    self.hold_begins();
                     self.load(Then::Retry { version, event }, 0);
                 }
             }
         }
+    }
+
+    fn hold_begins(&mut self) {
+        let now = self.now;
+        self.actor().held_since.get_or_insert(now);
     }
 
     fn store_liveness(&mut self, node: &Rc<Node>, from_version: u64) {

@@ -189,6 +189,7 @@ impl<'s> World<'s> {
                 hold,
                 refused,
             } => self.committed(life, hold, refused),
+            Happening::SignNotStored { life } => self.sign_not_stored(life),
             Happening::TimerFires { life, armed } => self.timer_fires(life, armed),
             Happening::PauseEnds { life, job } => self.pause_ends(life, job),
             Happening::Answered { life, ask, event } => self.answered(life, ask, *event),
