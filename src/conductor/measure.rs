@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::command::{Finish, Phase};
+use crate::command::Phase;
 use crate::node::{Node, ProvisionState};
 use crate::observe::metrics::{
     CommandLabel, EventLabel, Metrics, OutcomeLabel, ProvisionStateLabel, RestartLabel,
@@ -93,23 +93,13 @@ pub(super) fn recovered(metrics: &Metrics, node: &Node) {
 /// The command that ended between the two, if one did.
 pub(super) fn ended(before: &Node, after: &Node) -> Option<CommandLabel> {
     let open = before.open_command()?;
-    let now = after
-        .command
-        .as_ref()
-        .filter(|command| command.id == open.id)?;
+    let now = after.command_numbered(open.id)?;
     let Phase::Ended { finish } = &now.phase else {
         return None;
     };
     Some(CommandLabel {
         command: now.request.full_name(),
-        outcome: match finish {
-            Finish::Succeeded { .. } => "succeeded",
-            Finish::Failed { .. } => "failed",
-            Finish::VersionMismatch => "version_mismatch",
-            Finish::Refused { .. } => "refused",
-            Finish::InstanceLost => "instance_lost",
-            Finish::Abandoned => "abandoned",
-        },
+        outcome: finish.name(),
     })
 }
 

@@ -890,6 +890,59 @@ fn protected_nodes_stay_as_they_are() {
 }
 
 #[test]
+fn every_waiting_node_says_what_it_waits_for() {
+    assert_eq!(waiting(&World::available().node), None);
+    assert_eq!(waiting(&World::active().node), None);
+    let world = World::writing();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(
+        said.what,
+        "carrying out a step on the agent (deploy.write_image): command 2 deploy.execute_deploy_step, accepted"
+    );
+    let names: Vec<&str> = said.deadlines.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["liveness", "step"]);
+    assert_eq!(said.heard_at, Some(Timestamp(world.at)));
+
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    let said = waiting(&world.node).unwrap();
+    assert!(said.what.contains("reboot to ramdisk"), "{}", said.what);
+    world.driver_says_yes();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(said.what, "waiting for the agent's first heartbeat");
+}
+
+#[test]
+fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
+    let mut world = World::writing();
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .filter_map(|line| line.strip_prefix("command "))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "1 deploy.get_deploy_steps: planned",
+            "1 deploy.get_deploy_steps: sent",
+            "1 deploy.get_deploy_steps: finished, succeeded",
+            "2 deploy.execute_deploy_step: planned",
+            "2 deploy.execute_deploy_step: sent",
+            "2 deploy.execute_deploy_step: accepted as agent 2",
+        ]
+    );
+    let limit = world.limits.deploy_callback_timeout_ms;
+    world.waits(limit + 7);
+    assert!(
+        world
+            .history
+            .contains(&"liveness deadline reached, handled 7 ms after it".to_owned()),
+        "{:?}",
+        world.history
+    );
+}
+
+#[test]
 fn a_node_is_read_back_from_its_stored_form_as_it_was() {
     for world in [World::new(), World::writing(), World::active(), failed()] {
         let stored = serde_json::to_string(&world.node).unwrap();
