@@ -103,13 +103,10 @@ pub(super) fn ended(before: &Node, after: &Node) -> Option<CommandLabel> {
     })
 }
 
-/// True when a dispatch was decided between the two.
-pub(super) fn is_dispatched(before: &Node, after: &Node) -> bool {
-    let is_sent = |node: &Node| {
-        node.open_command()
-            .is_some_and(|command| matches!(command.phase, Phase::Sent { .. }))
-    };
-    !is_sent(before) && is_sent(after)
+/// True while a command was sent and its answer is not stored.
+pub(super) fn is_sent(node: &Node) -> bool {
+    node.open_command()
+        .is_some_and(|command| matches!(command.phase, Phase::Sent { .. }))
 }
 
 fn is_unknown(node: &Node) -> bool {

@@ -11,6 +11,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use actix::fut::wrap_future;
@@ -288,12 +289,24 @@ impl NodeActor {
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
-        if measure::is_dispatched(before, node)
-            && let Some(ended) = self.command_ended.take()
-        {
-            metrics
-                .command_gap_seconds
-                .observe(ended.elapsed().as_secs_f64());
+        match (measure::is_sent(before), measure::is_sent(node)) {
+            (false, true) => {
+                self.shared.unanswered.fetch_add(1, Ordering::AcqRel);
+                if let Some(ended) = self.command_ended.take() {
+                    metrics
+                        .command_gap_seconds
+                        .observe(ended.elapsed().as_secs_f64());
+                }
+            }
+            (true, false) => {
+                // Never below zero: one found as sent at start was not counted.
+                let _ = self.shared.unanswered.fetch_update(
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                    |count| count.checked_sub(1),
+                );
+            }
+            _ => {}
         }
         self.node = Some(node.clone());
     }
