@@ -5,10 +5,13 @@
 
 mod support;
 
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use diesel::RunQueryDsl as _;
 use serde_json::{Value, json};
 use support::api::eventually;
+use support::puppet::Puppet;
 use support::site::{MAC, Site, quick_machines, wrote, wrote_once};
 use upbeat::demo::{
     Answer, BadAnswer, Fault, Faults, FleetOptions, Scheme, Times, WriteError, WriteWhenLost,
@@ -218,7 +221,8 @@ async fn the_conductor_looks_by_itself_when_no_heartbeat_tells_it() {
         quick_machines(),
     )
     .await;
-    site.fleet.add(MAC, Faults::none().drops_forced_heartbeats());
+    site.fleet
+        .add(MAC, Faults::none().drops_forced_heartbeats());
     let uuid = site.deploying().await;
     let asked = Instant::now();
     site.api.ends_active(&uuid).await;
@@ -399,7 +403,11 @@ async fn operators_switch_machines_that_rest_and_not_those_at_work() {
     let site = Site::with(Faults::none().slow_write(Duration::from_secs(60))).await;
     let uuid = site.node(Value::Null).await;
     let path = format!("/v1/nodes/{uuid}/states/power");
-    for (target, is_on) in [("power on", true), ("rebooting", true), ("power off", false)] {
+    for (target, is_on) in [
+        ("power on", true),
+        ("rebooting", true),
+        ("power off", false),
+    ] {
         let body = json!({"target": target});
         site.api.expect(202, "PUT", &path, body).await;
         let state = if is_on { "power on" } else { "power off" };
@@ -465,4 +473,109 @@ async fn twenty_machines_at_once_each_get_their_own_image_once() {
     })
     .await;
     site.stop().await;
+}
+
+/// Everything logged by this process, at the most talkative level.
+fn log() -> String {
+    String::from_utf8_lossy(&LOG.lock().unwrap()).into_owned()
+}
+
+static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+
+struct ToLog;
+
+impl std::io::Write for ToLog {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        LOG.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[actix_web::test]
+async fn a_config_drive_reaches_the_agent_and_nobody_else() {
+    const DRIVE: &str = "H4sIAAAAAAAAAveryPrivateDrive";
+    // Another test of this process may have set one; then its lines are in the same place.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_ansi(false)
+        .with_writer(|| ToLog)
+        .try_init();
+    let site = Site::start(
+        |config| config.agent.require_tls = false,
+        FleetOptions::default(),
+    )
+    .await;
+    let uefi = json!({"properties": {"capabilities": "boot_mode:uefi"}});
+    let uuid = site.node(uefi).await;
+    let wish = json!({"target": "active", "configdrive": DRIVE});
+    site.api.ask_with(&uuid, wish).await;
+    site.api.reaches(&uuid, "wait call-back").await;
+    let mut puppet = Puppet::start().await;
+    let token = puppet.arrives(&site.api, MAC, &uuid).await;
+    puppet.tells_its_steps().await;
+    for (name, result) in [
+        ("deploy.execute_deploy_step", json!({})),
+        ("standby.get_partition_uuids", json!({"root uuid": "0xabc"})),
+        ("image.install_bootloader", Value::Null),
+    ] {
+        let asked = puppet.command(name).await;
+        puppet.take(asked, "SUCCEEDED", result);
+    }
+    let asked = puppet.command("standby.power_off").await;
+    puppet.take(asked, "RUNNING", Value::Null);
+    let posted = std::mem::take(&mut puppet.posted);
+    drop(puppet);
+    site.api.ends_active(&uuid).await;
+
+    let [steps, write, uuids, loader, off] = &posted[..] else {
+        panic!("{posted:#?}");
+    };
+    let args = &write["params"]["step"]["args"];
+    assert_eq!(args["configdrive"], DRIVE);
+    assert_eq!(args["image_info"]["configdrive"], DRIVE);
+    assert_eq!(loader["params"]["target_boot_mode"], "uefi");
+    assert_eq!(loader["params"]["root_uuid"], "0xabc");
+    assert!(!format!("{steps}{uuids}{loader}{off}").contains(DRIVE));
+
+    for path in [
+        format!("/v1/nodes/{uuid}"),
+        "/v1/nodes/detail".to_owned(),
+        format!("/v1/nodes/{uuid}/states"),
+        format!("/v1/nodes/{uuid}/history?detail=true"),
+    ] {
+        let shown = site
+            .api
+            .expect(200, "GET", &path, Value::Null)
+            .await
+            .to_string();
+        assert!(shown.contains(&uuid), "{path}");
+        assert!(!shown.contains(DRIVE) && !shown.contains(&token), "{path}");
+    }
+    let ledger = diesel::sql_query(
+        "SELECT group_concat(request || phase || coalesce(error, '')) AS text FROM commands",
+    )
+    .get_result::<Text>(&mut site.database())
+    .unwrap()
+    .text;
+    assert!(ledger.contains("deploy.execute_deploy_step"));
+    assert!(!ledger.contains(DRIVE));
+    let log = log();
+    assert!(log.contains(&uuid), "something was logged");
+    assert!(!log.contains(DRIVE) && !log.contains(&token));
+    let tables = diesel::sql_query("SELECT group_concat(body) AS text FROM nodes")
+        .get_result::<Text>(&mut site.database())
+        .unwrap()
+        .text;
+    assert!(tables.contains(DRIVE), "the node itself keeps it");
+    assert!(!tables.contains(&token), "but never the token");
+    site.stop().await;
+}
+
+#[derive(diesel::QueryableByName)]
+struct Text {
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    text: String,
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{
-    Actor, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context, Handler, Message,
-    SpawnHandle, Supervised, WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context,
+    Handler, Message, SpawnHandle, Supervised, WrapFuture as _,
 };
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::measure;
 use super::node_actor::{NodeActor, Tell};
@@ -50,6 +51,18 @@ pub(super) struct CommandActor {
     waiting: Option<SpawnHandle>,
     /// A request is under way.
     busy: bool,
+    /// Asked for meanwhile; begun when that request has ended. The newest counts.
+    next: Option<Do>,
+    /// Closed when the node lets go of this actor.
+    leash: watch::Receiver<()>,
+}
+
+/// A node's hold on the actor of its open command. Dropping it ends the actor and closes the connection of a request that is
+/// under way, so that nothing arrives at the agent any more once the node has begun to find out what did.
+pub(super) struct Child {
+    pub(super) command: CommandId,
+    pub(super) address: Addr<CommandActor>,
+    _leash: watch::Sender<()>,
 }
 
 impl CommandActor {
@@ -59,7 +72,7 @@ impl CommandActor {
         node: NodeId,
         command: CommandId,
         parent: Addr<NodeActor>,
-    ) -> Addr<CommandActor> {
+    ) -> Child {
         let watcher = CommandWatcher {
             shared: shared.clone(),
             node,
@@ -67,7 +80,8 @@ impl CommandActor {
             parent: parent.clone(),
         };
         let intensity = shared.settings.intensity;
-        supervise::start(arbiter, 8, intensity, move |_| {
+        let (hold, leash) = watch::channel(());
+        let address = supervise::start(arbiter, 8, intensity, move |_| {
             let actor = CommandActor {
                 shared,
                 node,
@@ -77,9 +91,32 @@ impl CommandActor {
                 failures: Pauses::new(Duration::from_millis(500), Duration::from_secs(15)),
                 waiting: None,
                 busy: false,
+                next: None,
+                leash,
             };
             (actor, watcher)
-        })
+        });
+        Child {
+            command,
+            address,
+            _leash: hold,
+        }
+    }
+
+    /// Does what was asked for, at its pace, in place of what was to be done before.
+    fn begin(&mut self, job: Do, context: &mut Context<Self>) {
+        if let Some(waiting) = self.waiting.take() {
+            context.cancel_future(waiting);
+        }
+        let delay = match job.effect {
+            Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
+            Effect::Post => Duration::ZERO,
+        };
+        if delay.is_zero() {
+            return self.request(job, context);
+        }
+        self.waiting =
+            Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
     }
 
     fn delay(&mut self, pace: Pace) -> Duration {
@@ -102,12 +139,21 @@ impl CommandActor {
         let agents = self.shared.agents.clone();
         let attempt = job.attempt;
         let (node, id) = (self.node, self.command);
+        let mut leash = self.leash.clone();
         let asking = async move {
-            let event = ask(&agents, job).await;
+            let event = tokio::select! {
+                biased;
+                // Nothing is ever sent: it returns when the node has let go.
+                _ = leash.changed() => return None,
+                event = ask(&agents, job) => event,
+            };
             tracing::debug!(node.id = %node, command.id = %id, attempt, answer = ?brief(&event), "asked the agent");
-            event
+            Some(event)
         };
-        let asking = asking.into_actor(self).map(move |event, actor, _| {
+        let asking = asking.into_actor(self).map(move |event, actor, context| {
+            let Some(event) = event else {
+                return context.stop();
+            };
             actor.busy = false;
             let event = Event::Command {
                 id: actor.command,
@@ -116,6 +162,9 @@ impl CommandActor {
             };
             // The parent's mailbox lives as long as the node; this address has a place of its own in it.
             actor.parent.do_send(Tell(event));
+            if let Some(next) = actor.next.take() {
+                actor.begin(next, context);
+            }
         });
         context.spawn(asking);
     }
@@ -184,6 +233,7 @@ impl Supervised for CommandActor {
         // Whatever was under way is gone with the old context; the node finds out by reading the agent.
         self.waiting = None;
         self.busy = false;
+        self.next = None;
         self.parent.do_send(Tell(Event::Resumed { down_for_ms: 0 }));
     }
 }
@@ -193,21 +243,11 @@ impl Handler<Do> for CommandActor {
 
     fn handle(&mut self, job: Do, context: &mut Context<Self>) {
         if self.busy {
-            // Its answer will say what to do next; a hint in between is no news.
+            // Not dropped: the answer to the request under way may be of no use to what the command has become since.
+            self.next = Some(job);
             return;
         }
-        if let Some(waiting) = self.waiting.take() {
-            context.cancel_future(waiting);
-        }
-        let delay = match job.effect {
-            Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
-            Effect::Post => Duration::ZERO,
-        };
-        if delay.is_zero() {
-            return self.request(job, context);
-        }
-        self.waiting =
-            Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
+        self.begin(job, context);
     }
 }
 

@@ -9,8 +9,9 @@
 //! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
 //! taken again until it is stored.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::fut::wrap_future;
@@ -19,7 +20,7 @@ use actix::{
     Handler, Message, SpawnHandle, Supervised,
 };
 
-use super::command_actor::CommandActor;
+use super::command_actor::{Child, CommandActor};
 use super::measure;
 use super::registry::ReplyTo;
 use super::shared::Shared;
@@ -75,15 +76,19 @@ pub(super) struct NodeActor {
     start: Start,
     /// None until the row was read.
     node: Option<Arc<Node>>,
+    /// The node as the metrics know it.
+    counted: Option<Arc<Node>>,
     /// What is in the store, once everything queued there is written.
     stored_version: u64,
     /// When a sign of life was last handed to the store.
     liveness_stored_at: Option<Instant>,
     /// When the last command ended, until the next one is sent.
     command_ended: Option<Instant>,
-    child: Option<(CommandId, Addr<CommandActor>)>,
+    child: Option<Child>,
     timer: Option<(Timestamp, SpawnHandle)>,
     store_pauses: Pauses,
+    /// See [`NodeWatcher`].
+    is_last_try: Arc<AtomicBool>,
 }
 
 /// Who is told what became of an event.
@@ -113,10 +118,11 @@ impl NodeActor {
         let intensity = shared.settings.intensity;
         let on = arbiter.clone();
         supervise::start(arbiter, capacity, intensity, move |_| {
+            let is_last_try = Arc::new(AtomicBool::new(start.quarantine.is_some()));
             let watcher = NodeWatcher {
                 shared: shared.clone(),
                 id,
-                is_last_try: start.quarantine.is_some(),
+                is_last_try: is_last_try.clone(),
             };
             let actor = NodeActor {
                 shared,
@@ -124,12 +130,14 @@ impl NodeActor {
                 id,
                 start,
                 node: None,
+                counted: None,
                 stored_version: 0,
                 liveness_stored_at: None,
                 command_ended: None,
                 child: None,
                 timer: None,
                 store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
+                is_last_try,
             };
             (actor, watcher)
         })
@@ -153,7 +161,13 @@ impl NodeActor {
                     Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
                 };
                 actor.stored_version = node.version;
-                actor.node = Some(Arc::new(node));
+                let node = Arc::new(node);
+                if let Some(counted) = actor.counted.replace(node.clone()) {
+                    measure::changed(&actor.shared.metrics, &counted, &node);
+                }
+                actor.node = Some(node);
+                // The event may change nothing, and the row's deadlines count all the same.
+                actor.arm(context);
                 actor.take(event, Caller::Nobody, context);
             }
             Ok(None) => {
@@ -201,13 +215,15 @@ impl NodeActor {
                 self.shared.metrics.step_panics.inc();
                 tracing::error!(node.id = %self.id, event = name, cause = message_of(&*panic), version = before.version,
                     "a step panicked; the event is dropped and the node is as before");
-                return match caller {
+                match caller {
                     Caller::Waiting(reply_to) => {
                         let _ = reply_to.send(Err(DeliverError::Panicked));
+                        return;
                     }
-                    // Taking it again would only panic again.
-                    Caller::Nobody(_) => {}
-                };
+                    // Without this event the node would wait for something that never comes, or meet it again at once. The
+                    // restarted actor asks anew for all that is in flight; a node that can't be helped so is quarantined.
+                    Caller::Nobody(_) => resume_unwind(panic),
+                }
             }
         };
         self.log(name, &before, &step);
@@ -286,6 +302,8 @@ impl NodeActor {
     fn became(&mut self, before: &Node, node: &Arc<Node>) {
         let metrics = &self.shared.metrics;
         measure::changed(metrics, before, node);
+        self.counted = Some(node.clone());
+        self.is_last_try.store(false, Ordering::Relaxed);
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
@@ -381,10 +399,10 @@ impl NodeActor {
             super::effects::run(self, node, effect, context);
         }
         let open = node.open_command().map(|command| command.id);
-        if self.child.as_ref().map(|(id, _)| *id) != open {
-            // Without an address left the child ends.
-            self.child = self.child.take().filter(|(id, _)| Some(*id) == open);
-        }
+        self.child = self
+            .child
+            .take()
+            .filter(|child| Some(child.command) == open);
     }
 
     /// The child for a command, started if it is not there.
@@ -396,23 +414,22 @@ impl NodeActor {
         let fits = self
             .child
             .as_ref()
-            .is_some_and(|(id, address)| *id == command && address.connected());
+            .is_some_and(|child| child.command == command && child.address.connected());
         if !fits {
             self.child = None;
         }
         &self
             .child
             .get_or_insert_with(|| {
-                let address = CommandActor::start(
+                CommandActor::start(
                     self.shared.clone(),
                     &self.arbiter,
                     self.id,
                     command,
                     context.address(),
-                );
-                (command, address)
+                )
             })
-            .1
+            .address
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -518,9 +535,9 @@ impl Handler<Tell> for NodeActor {
 struct NodeWatcher {
     shared: Arc<Shared>,
     id: NodeId,
-    /// The actor was only started to store the quarantine; if it can't do that either, it is left until somebody asks for the
-    /// node.
-    is_last_try: bool,
+    /// The actor was only started to store the quarantine and has not stored anything yet; if it can't do that either, it is left
+    /// until somebody asks for the node.
+    is_last_try: Arc<AtomicBool>,
 }
 
 impl Watcher for NodeWatcher {
@@ -531,13 +548,13 @@ impl Watcher for NodeWatcher {
 
     fn gave_up(&self, cause: &str) {
         tracing::error!(node.id = %self.id, cause, "a node's actor panicked too often; the node is quarantined");
+        if self.is_last_try.load(Ordering::Relaxed) {
+            return self.shared.registry.forget(self.id);
+        }
         let start = Start {
             down_for_ms: 0,
             quarantine: Some(cause.to_owned()),
         };
-        self.shared.registry.forget(self.id);
-        if !self.is_last_try {
-            self.shared.registry.start(&self.shared, self.id, start);
-        }
+        self.shared.registry.replace(&self.shared, self.id, start);
     }
 }

@@ -47,3 +47,4 @@ pub use state::{
     PortId, Power, PowerState, Provision, Session,
 };
 pub use step::{is_sign_of_life, step};
+pub use upkeep::QUARANTINE_FAULT;

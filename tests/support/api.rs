@@ -1,7 +1,5 @@
 //! The conductor's API as an operator uses it, for tests that drive whole deploys.
 
-#![allow(dead_code, reason = "each test file uses another part of it")]
-
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -133,12 +131,7 @@ impl Api {
     }
 
     /// Waits until the node's document is as wished. A conductor that is away meanwhile is waited for.
-    pub async fn node_when(
-        &self,
-        uuid: &str,
-        what: &str,
-        is_so: impl Fn(&Value) -> bool,
-    ) -> Value {
+    pub async fn node_when(&self, uuid: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let path = format!("/v1/nodes/{uuid}");
         let mut last = Value::Null;
         let limit = Instant::now() + LIMIT;

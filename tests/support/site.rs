@@ -1,10 +1,10 @@
 //! A conductor as `upbeat serve` starts it, in this process, with simulated machines behind its fake driver.
 
-#![allow(dead_code, reason = "each test file uses another part of it")]
-
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use diesel::connection::{Connection as _, SimpleConnection as _};
+use diesel::sqlite::SqliteConnection;
 use serde_json::Value;
 use tempfile::TempDir;
 use upbeat::config::Config;
@@ -63,7 +63,25 @@ impl Site {
 
     /// Without machines.
     pub async fn start(change: impl FnOnce(&mut Config), machines: FleetOptions) -> Site {
-        let folder = tempfile::tempdir().unwrap();
+        Site::start_in(tempfile::tempdir().unwrap(), change, machines).await
+    }
+
+    /// On the database that a site before left in `folder`.
+    pub async fn start_in(
+        folder: TempDir,
+        change: impl FnOnce(&mut Config),
+        machines: FleetOptions,
+    ) -> Site {
+        Site::start_with(folder, change, machines, |_| {}).await
+    }
+
+    /// `on_power` is called at each power change, before the machine is switched; it may panic.
+    pub async fn start_with(
+        folder: TempDir,
+        change: impl FnOnce(&mut Config),
+        machines: FleetOptions,
+        on_power: impl Fn(&[String]) + Send + Sync + 'static,
+    ) -> Site {
         let mut config = quick_config(&folder);
         config.agent.require_tls = machines.scheme == Scheme::Https;
         change(&mut config);
@@ -71,6 +89,7 @@ impl Site {
         let to_be = known.clone();
         // The fleet needs the API's address, so it comes after the hook.
         let hook: PowerHook = Arc::new(move |_, macs, on| {
+            on_power(macs);
             if let Some(fleet) = to_be.get() {
                 macs.iter().for_each(|mac| fleet.power(mac, on));
             }
@@ -112,8 +131,10 @@ impl Site {
     }
 
     pub async fn writing(&self) -> Journal {
-        self.sees("a write begin", |journal| !journal.writes_started.is_empty())
-            .await
+        self.sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await
     }
 
     pub async fn goes_off(&self) {
@@ -123,12 +144,27 @@ impl Site {
         .await;
     }
 
-    /// Ends the conductor and starts another one on the same database, at another address.
+    /// A connection to the database beside the conductor's own.
+    pub fn database(&self) -> SqliteConnection {
+        database(&self.folder)
+    }
+
+    /// Ends the conductor and its machines; answers where the database is.
     pub async fn stop(self) -> TempDir {
         self.fleet.stop().await;
         self.running.stop().await;
         self.folder
     }
+}
+
+/// A connection to the database in `folder`.
+pub fn database(folder: &TempDir) -> SqliteConnection {
+    let path = folder.path().join("upbeat.db");
+    let mut connection = SqliteConnection::establish(path.to_str().unwrap()).unwrap();
+    connection
+        .batch_execute("PRAGMA busy_timeout = 5000")
+        .unwrap();
+    connection
 }
 
 /// The image was written by one command, once.
