@@ -7,7 +7,7 @@
 //!                            └─ anything else ─▶ commit (nothing else is taken meanwhile) ─▶ effects ─▶ answer
 //! ```
 //! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
-//! taken again until it is stored.
+//! taken again until it is stored. Until then callers are told to come again, and what else nobody waits for is held.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use super::{Answer, DeliverError};
 use crate::command::CommandId;
 use crate::node::{Event, Node, NodeId, Now, Reply, Step, is_sign_of_life, step};
 use crate::retry::Pauses;
-use crate::store::{Change, Ident, Save, SaveError};
+use crate::store::{Change, Ident, ReadError, Save, SaveError};
 use crate::timestamp::Timestamp;
 
 /// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
@@ -87,6 +87,10 @@ pub(super) struct NodeActor {
     child: Option<Child>,
     timer: Option<(Timestamp, SpawnHandle)>,
     store_pauses: Pauses,
+    /// Why the store can't be used, until it is tried again.
+    store_down: Option<String>,
+    /// Events that came meanwhile and must not be lost.
+    held: Vec<Event>,
     /// See [`NodeWatcher`].
     is_last_try: Arc<AtomicBool>,
 }
@@ -137,6 +141,8 @@ impl NodeActor {
                 child: None,
                 timer: None,
                 store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
+                store_down: None,
+                held: Vec::new(),
                 is_last_try,
             };
             (actor, watcher)
@@ -144,14 +150,11 @@ impl NodeActor {
     }
 
     /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says.
-    fn load(&mut self, then: Then, pause: Duration, context: &mut Context<Self>) {
+    fn load(&mut self, then: Then, context: &mut Context<Self>) {
         self.node = None;
         let reader = self.shared.reader.clone();
         let id = self.id;
-        let reading = async move {
-            tokio::time::sleep(pause).await;
-            reader.node(Ident::Id(id)).await
-        };
+        let reading = async move { reader.node(Ident::Id(id)).await };
         let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
             Ok(Some(node)) => {
                 let event = match then {
@@ -160,6 +163,7 @@ impl NodeActor {
                     // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
                     Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
                 };
+                actor.store_down = None;
                 actor.stored_version = node.version;
                 let node = Arc::new(node);
                 if let Some(counted) = actor.counted.replace(node.clone()) {
@@ -169,6 +173,9 @@ impl NodeActor {
                 // The event may change nothing, and the row's deadlines count all the same.
                 actor.arm(context);
                 actor.take(event, Caller::Nobody, context);
+                for event in actor.held.drain(..) {
+                    context.address().do_send(Tell(event));
+                }
             }
             Ok(None) => {
                 // Removed, or never there: whoever waits in the mailbox is told so by its end.
@@ -176,12 +183,22 @@ impl NodeActor {
                 context.stop();
             }
             Err(error) => {
-                let pause = actor.store_pauses.next_pause();
                 tracing::warn!(node.id = %actor.id, error = ?error, "the node can't be read; trying again");
-                actor.load(then, pause, context);
+                let why = match error {
+                    ReadError::Unavailable(why) => why,
+                    ReadError::UnknownMarker => "the node can't be read".to_owned(),
+                };
+                actor.load_later(then, why, context);
             }
         });
         context.wait(reading);
+    }
+
+    /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
+    fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
+        self.store_down = Some(why);
+        let pause = self.store_pauses.next_pause();
+        context.run_later(pause, move |actor, context| actor.load(then, context));
     }
 
     /// One event, from the decision to the answer.
@@ -194,6 +211,7 @@ impl NodeActor {
         let name = event.name();
         let caller = caller(event.clone());
         let Some(before) = self.node.clone() else {
+            // The mailbox is held while the row is read, and answered without this once that has failed.
             return self.answer(
                 caller,
                 Err(DeliverError::Unavailable(
@@ -338,14 +356,17 @@ impl NodeActor {
                 match error {
                     SaveError::VersionConflict | SaveError::Unavailable(_) => {
                         let event = Event::DeadlineReached;
-                        self.load(Then::Retry { version, event }, Duration::ZERO, context);
+                        self.load(Then::Retry { version, event }, context);
                     }
                     SaveError::Duplicate { .. } | SaveError::Overloaded => {}
                 }
             }
             Caller::Nobody(event) => {
-                let pause = self.store_pauses.next_pause();
-                self.load(Then::Retry { version, event }, pause, context);
+                let why = match told {
+                    DeliverError::Unavailable(why) => why,
+                    _ => "the database has more to store than it can take in".to_owned(),
+                };
+                self.load_later(Then::Retry { version, event }, why, context);
             }
         }
     }
@@ -383,7 +404,11 @@ impl NodeActor {
                 let _ = reply_to.send(answer);
             }
             (Caller::Nobody(event), Err(DeliverError::Unavailable(_))) => {
-                self.load(Then::Take(event), Duration::from_millis(100), context);
+                self.load_later(
+                    Then::Take(event),
+                    "the node is being read".to_owned(),
+                    context,
+                );
             }
             (Caller::Nobody(_), _) => {}
         }
@@ -464,6 +489,10 @@ impl NodeActor {
         let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
         let timer = context.run_later(wait, |actor, context| {
             actor.timer = None;
+            if actor.store_down.is_some() {
+                // It is armed again once the row is read.
+                return;
+            }
             let due = actor
                 .node
                 .as_ref()
@@ -496,13 +525,16 @@ impl Actor for NodeActor {
     fn started(&mut self, context: &mut Context<Self>) {
         self.child = None;
         self.timer = None;
+        // All that is in flight is asked for anew.
+        self.store_down = None;
+        self.held.clear();
         let first = match self.start.quarantine.take() {
             Some(reason) => Event::Quarantined { reason },
             None => Event::Resumed {
                 down_for_ms: std::mem::take(&mut self.start.down_for_ms),
             },
         };
-        self.load(Then::Take(first), Duration::ZERO, context);
+        self.load(Then::Take(first), context);
     }
 }
 
@@ -512,6 +544,12 @@ impl Handler<Deliver> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, deliver: Deliver, context: &mut Context<Self>) {
+        if let Some(why) = &self.store_down {
+            let told = Err(DeliverError::Unavailable(why.clone()));
+            // Whoever asked may have gone.
+            let _ = deliver.reply_to.send(told);
+            return;
+        }
         let mut event = deliver.event;
         if let (Event::Heartbeat(heartbeat), Some(token), Some(node)) =
             (&mut event, &deliver.token, &self.node)
@@ -527,6 +565,10 @@ impl Handler<Tell> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, told: Tell, context: &mut Context<Self>) {
+        if self.store_down.is_some() {
+            self.held.push(told.0);
+            return;
+        }
         self.take(told.0, Caller::Nobody, context);
     }
 }

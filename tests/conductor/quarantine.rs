@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use diesel::RunQueryDsl as _;
+use diesel::connection::SimpleConnection as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use upbeat::demo::Faults;
@@ -119,9 +120,13 @@ async fn too_many_panics_quarantine_one_node_until_a_person_has_looked() {
     let lookup = format!("/v1/lookup?addresses={MAC}");
     let (status, _) = site.api.send("GET", &lookup, Value::Null).await;
     assert!((400..500).contains(&status), "{status}");
-    let patch = json!([{"op": "add", "path": "/extra/seen", "value": true}]);
-    let of_node = format!("/v1/nodes/{uuid}");
-    site.api.expect(200, "PATCH", &of_node, patch).await;
+    let maintenance = format!("/v1/nodes/{uuid}/maintenance");
+    let seen = json!({"reason": "I am looking"});
+    site.api.expect(202, "PUT", &maintenance, seen).await;
+    assert_eq!(
+        site.api.node(&uuid).await["maintenance_reason"],
+        "I am looking"
+    );
     site.api.ask(&neighbour, "active").await;
     site.api.ends_active(&neighbour).await;
 
@@ -160,13 +165,15 @@ async fn a_deadline_whose_step_panics_quarantines_the_node_instead_of_running_ho
     let panics = site.api.metric("upbeat_step_panics_total").await;
     assert!((1.0..10.0).contains(&panics), "{panics}");
 
-    // An operator may end the deploy. Nothing is awaited then, and another conductor still knows that it is quarantined.
-    let patch = json!([{"op": "add", "path": "/disable_power_off", "value": true}]);
-    let path = format!("/v1/nodes/{uuid}");
-    site.api.expect(200, "PATCH", &path, patch).await;
-    site.api.ask(&uuid, "abort").await;
-    site.api.reaches(&uuid, "deploy failed").await;
+    // Nothing is awaited any more, and the next conductor still knows that it is quarantined.
     let folder = site.stop().await;
+    spoil(&folder, &uuid, |node| {
+        node["provision"] = json!({"state": "deploy_failed"});
+        node["deadlines"] = json!({"liveness": null, "step": null, "driver": null, "look": null});
+    });
+    database(&folder)
+        .batch_execute("UPDATE nodes SET waiting = 0, provision_state = 'deploy failed'")
+        .unwrap();
     let site = Site::start_in(folder, |_| {}, quick_machines()).await;
     assert_eq!(site.api.metric("upbeat_quarantined_nodes").await, 1.0);
     leaves_maintenance(&site, &uuid).await;
