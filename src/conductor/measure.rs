@@ -85,7 +85,11 @@ pub(super) fn recovered(metrics: &Metrics, node: &Node) {
     if is_unknown(node) {
         metrics.commands_unknown.inc();
     }
-    if node.quarantine.is_some() {
+}
+
+/// Quarantined nodes were found in the store at start.
+pub(super) fn quarantined(metrics: &Metrics, nodes: &[Node]) {
+    for _ in nodes.iter().filter(|node| node.quarantine.is_some()) {
         metrics.quarantined_nodes.inc();
     }
 }

@@ -750,6 +750,26 @@ fn a_restart_asks_again_for_what_was_in_flight_and_takes_the_downtime_off() {
 }
 
 #[test]
+fn a_reboot_that_is_ordered_again_ends_the_agent_of_the_boot_before() {
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    world.boots();
+    assert!(world.node.session.as_ref().unwrap().confirmed);
+    // The conductor was away before it had the driver's answer.
+    world.go(Event::Resumed { down_for_ms: 10 });
+    assert!(matches!(world.effects[..], [Effect::Driver(_)]));
+    assert_eq!(world.node.session, None);
+    world.driver_says_yes();
+    assert_eq!(world.state(), "wait call-back");
+    let reply = world
+        .go(Event::Lookup {
+            fresh_nonce: "another".to_owned(),
+        })
+        .reply;
+    assert_eq!(reply, Reply::Token { masked: false });
+}
+
+#[test]
 fn answers_to_older_questions_are_ignored() {
     let mut world = World::writing();
     let open = world.node.open_command().unwrap();

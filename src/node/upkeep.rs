@@ -7,6 +7,9 @@ use super::state::Maintenance;
 use super::turn::Turn;
 use crate::command;
 
+/// The `fault` of a node in quarantine.
+pub const QUARANTINE_FAULT: &str = "conductor failure";
+
 /// The conductor has started: what only it knew of is asked for again, and its own absence is nobody's silence.
 pub(super) fn resumed(mut turn: Turn<'_>, down_for_ms: i64) -> Step {
     let absence = down_for_ms.max(0);
@@ -26,7 +29,7 @@ pub(super) fn quarantined(mut turn: Turn<'_>, reason: String) -> Step {
     turn.node.quarantine = Some(reason);
     turn.node.maintenance = Some(Maintenance {
         reason: Some(text),
-        fault: Some("conductor failure".to_owned()),
+        fault: Some(QUARANTINE_FAULT.to_owned()),
     });
     turn.done(Outcome::Quarantined)
 }
