@@ -50,6 +50,8 @@ pub(super) struct CommandActor {
     waiting: Option<SpawnHandle>,
     /// A request is under way.
     busy: bool,
+    /// What to do when it has ended.
+    next: Option<Do>,
 }
 
 impl CommandActor {
@@ -77,6 +79,7 @@ impl CommandActor {
                 failures: Pauses::new(Duration::from_millis(500), Duration::from_secs(15)),
                 waiting: None,
                 busy: false,
+                next: None,
             };
             (actor, watcher)
         })
@@ -107,7 +110,7 @@ impl CommandActor {
             tracing::debug!(node.id = %node, command.id = %id, attempt, answer = ?brief(&event), "asked the agent");
             event
         };
-        let asking = asking.into_actor(self).map(move |event, actor, _| {
+        let asking = asking.into_actor(self).map(move |event, actor, context| {
             actor.busy = false;
             let event = Event::Command {
                 id: actor.command,
@@ -116,8 +119,27 @@ impl CommandActor {
             };
             // The parent's mailbox lives as long as the node; this address has a place of its own in it.
             actor.parent.do_send(Tell(event));
+            if let Some(next) = actor.next.take() {
+                actor.plan(next, context);
+            }
         });
         context.spawn(asking);
+    }
+
+    /// Begins with `job`, now or after the pause it asks for; what was planned before it is no longer wanted.
+    fn plan(&mut self, job: Do, context: &mut Context<Self>) {
+        if let Some(waiting) = self.waiting.take() {
+            context.cancel_future(waiting);
+        }
+        let delay = match job.effect {
+            Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
+            Effect::Post => Duration::ZERO,
+        };
+        if delay.is_zero() {
+            return self.request(job, context);
+        }
+        self.waiting =
+            Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
     }
 }
 
@@ -184,6 +206,7 @@ impl Supervised for CommandActor {
         // Whatever was under way is gone with the old context; the node finds out by reading the agent.
         self.waiting = None;
         self.busy = false;
+        self.next = None;
         self.parent.do_send(Tell(Event::Resumed { down_for_ms: 0 }));
     }
 }
@@ -192,22 +215,18 @@ impl Handler<Do> for CommandActor {
     type Result = ();
 
     fn handle(&mut self, job: Do, context: &mut Context<Self>) {
-        if self.busy {
-            // Its answer will say what to do next; a hint in between is no news.
-            return;
+        if !self.busy {
+            return self.plan(job, context);
         }
-        if let Some(waiting) = self.waiting.take() {
-            context.cancel_future(waiting);
+        // A heartbeat may have made the node look a second time, and the answer to the first look may meanwhile have made it
+        // dispatch: a dispatch is never given up for a look.
+        let keeps = self
+            .next
+            .as_ref()
+            .is_some_and(|next| next.effect == Effect::Post && job.effect != Effect::Post);
+        if !keeps {
+            self.next = Some(job);
         }
-        let delay = match job.effect {
-            Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
-            Effect::Post => Duration::ZERO,
-        };
-        if delay.is_zero() {
-            return self.request(job, context);
-        }
-        self.waiting =
-            Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
     }
 }
 

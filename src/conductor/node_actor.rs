@@ -258,8 +258,7 @@ impl NodeActor {
                 context,
             );
         }
-        let writer = self.shared.writer.clone();
-        let committing = async move { writer.save(save).await };
+        let committing = self.shared.writer.save(save);
         let (effects, reply, removed) = (step.effects, step.reply, step.removed);
         let committing =
             wrap_future::<_, Self>(committing).map(move |saved, actor, context| match saved {
@@ -342,8 +341,7 @@ impl NodeActor {
         self.liveness_stored_at = Some(Instant::now());
         // The queue to the store is first in, first out: the next save may count on this one.
         self.stored_version = save.node.version;
-        let writer = self.shared.writer.clone();
-        let saving = async move { writer.save(save).await };
+        let saving = self.shared.writer.save(save);
         let saving = wrap_future::<_, Self>(saving).map(|saved, actor, _| {
             if let Err(error) = saved {
                 // The next save meets a version conflict and reads the row again.

@@ -97,6 +97,8 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
             microversion: None,
         });
     let headers = version_headers(&served);
+    let cause = served.outcome.as_ref().err().and_then(Error::cause);
+    let cause = cause.map(str::to_owned);
     let mut response = match served.outcome {
         Ok(reply) => reply.response(),
         Err(error) => error.response(),
@@ -114,7 +116,7 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
     (api.metrics.on_request)(method, route, status, took.as_secs_f64());
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match weight(served.route.as_ref(), method, status) {
-        Level::WARN => tracing::warn!(method, route, status, ms, request_id, "request"),
+        Level::WARN => tracing::warn!(method, route, status, ms, request_id, cause, "request"),
         Level::INFO => tracing::info!(method, route, status, ms, request_id, "request"),
         _ => tracing::debug!(method, route, status, ms, request_id, "request"),
     }

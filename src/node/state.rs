@@ -334,6 +334,28 @@ pub struct Session {
     pub last_contact_at: Option<Timestamp>,
     /// What is wrong with reaching it at the moment, in words for an operator.
     pub trouble: Option<String>,
+    /// Since when somebody with this machine's addresses has asked for a token although this agent has one, without a sign of life
+    /// of this agent after it.
+    #[serde(default)]
+    pub asked_again_at: Option<Timestamp>,
+}
+
+impl Session {
+    /// A session that begins with a lookup at `now`.
+    pub fn opened(nonce: String, now: Timestamp) -> Session {
+        Session {
+            nonce,
+            confirmed: false,
+            callback_url: None,
+            agent_version: None,
+            certificate: None,
+            instance: None,
+            last_heartbeat_at: None,
+            last_contact_at: Some(now),
+            trouble: None,
+            asked_again_at: None,
+        }
+    }
 }
 
 /// What the driver is asked to do.

@@ -578,6 +578,62 @@ fn a_restarted_agent_has_the_write_begun_anew_under_a_new_session() {
 }
 
 #[test]
+fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
+    let lookup = || Event::Lookup {
+        fresh_nonce: "another".to_owned(),
+    };
+    let mut world = World::writing();
+    assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+    let look = AgentEffect::Poll(Pace::Now);
+    assert!(
+        matches!(&world.effects[..], [Effect::Command { effect, .. }] if *effect == look),
+        "the old one is probed: {:?}",
+        world.effects
+    );
+    for _ in 0..15 {
+        assert_eq!(world.state(), "wait call-back");
+        world.agent_says(AgentEvent::PollFailed(gone()));
+        world.at += 1_000;
+        // It asks again and again; the first time counts.
+        world.go(lookup());
+    }
+    world.agent_says(AgentEvent::PollFailed(gone()));
+    assert_eq!(world.state(), "deploying");
+    assert_eq!(world.node.session, None);
+    assert_eq!(
+        world.node.driver_call.unwrap().request,
+        DriverRequest::RebootToRamdisk
+    );
+}
+
+#[test]
+fn an_agent_that_answers_keeps_its_session_whoever_asks() {
+    let mut world = World::writing();
+    for _ in 0..10 {
+        world.go(Event::Lookup {
+            fresh_nonce: "thief".to_owned(),
+        });
+        world.at += 10_000;
+        world.agent_says(AgentEvent::PollFailed(gone()));
+        world.at += 1_000;
+        world.polled(Status::Running, Value::Null);
+    }
+    assert_eq!(world.state(), "wait call-back");
+    assert_eq!(world.node.session.as_ref().unwrap().nonce, "nonce 1");
+}
+
+#[test]
+fn a_machine_only_a_person_can_switch_fails_at_once_when_its_agent_is_lost() {
+    let mut world = World::writing();
+    world.node.attributes.driver = "manual-management".to_owned();
+    world.boots += 1;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NotFound));
+    world.survey(&[]);
+    assert_eq!(world.state(), "deploy failed");
+    assert!(world.last_error().contains("lost its token"));
+}
+
+#[test]
 fn an_agent_that_keeps_restarting_fails_the_deploy() {
     let mut world = World::writing();
     for round in 0..3 {

@@ -163,6 +163,7 @@ impl<'a> Turn<'a> {
         let now = self.now.at;
         if let Some(session) = &mut self.node.session {
             session.last_contact_at = Some(now);
+            session.asked_again_at = None;
         }
         if self.node.deadlines.liveness.is_some() {
             self.refresh_liveness();
@@ -190,6 +191,7 @@ pub(super) fn only_liveness_changed(before: &Node, after: &Node) -> bool {
         masked.last_heartbeat_at = before.last_heartbeat_at;
         masked.last_contact_at = before.last_contact_at;
         masked.trouble = before.trouble.clone();
+        masked.asked_again_at = before.asked_again_at;
     }
     // A deadline that appears or goes away is more than a sign of life.
     before.deadlines.liveness.is_some() == after.deadlines.liveness.is_some() && masked == *before
