@@ -750,6 +750,26 @@ fn a_restart_asks_again_for_what_was_in_flight_and_takes_the_downtime_off() {
 }
 
 #[test]
+fn a_reboot_that_is_ordered_again_ends_the_agent_of_the_boot_before() {
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    world.boots();
+    assert!(world.node.session.as_ref().unwrap().confirmed);
+    // The conductor was away before it had the driver's answer.
+    world.go(Event::Resumed { down_for_ms: 10 });
+    assert!(matches!(world.effects[..], [Effect::Driver(_)]));
+    assert_eq!(world.node.session, None);
+    world.driver_says_yes();
+    assert_eq!(world.state(), "wait call-back");
+    let reply = world
+        .go(Event::Lookup {
+            fresh_nonce: "another".to_owned(),
+        })
+        .reply;
+    assert_eq!(reply, Reply::Token { masked: false });
+}
+
+#[test]
 fn answers_to_older_questions_are_ignored() {
     let mut world = World::writing();
     let open = world.node.open_command().unwrap();
@@ -887,6 +907,59 @@ fn protected_nodes_stay_as_they_are() {
             Reply::Refused(Refused::Protected { .. })
         ));
     }
+}
+
+#[test]
+fn every_waiting_node_says_what_it_waits_for() {
+    assert_eq!(waiting(&World::available().node), None);
+    assert_eq!(waiting(&World::active().node), None);
+    let world = World::writing();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(
+        said.what,
+        "carrying out a step on the agent (deploy.write_image): command 2 deploy.execute_deploy_step, accepted"
+    );
+    let names: Vec<&str> = said.deadlines.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["liveness", "step"]);
+    assert_eq!(said.heard_at, Some(Timestamp(world.at)));
+
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    let said = waiting(&world.node).unwrap();
+    assert!(said.what.contains("reboot to ramdisk"), "{}", said.what);
+    world.driver_says_yes();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(said.what, "waiting for the agent's first heartbeat");
+}
+
+#[test]
+fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
+    let mut world = World::writing();
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .filter_map(|line| line.strip_prefix("command "))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "1 deploy.get_deploy_steps: planned",
+            "1 deploy.get_deploy_steps: sent",
+            "1 deploy.get_deploy_steps: finished, succeeded",
+            "2 deploy.execute_deploy_step: planned",
+            "2 deploy.execute_deploy_step: sent",
+            "2 deploy.execute_deploy_step: accepted as agent 2",
+        ]
+    );
+    let limit = world.limits.deploy_callback_timeout_ms;
+    world.waits(limit + 7);
+    assert!(
+        world
+            .history
+            .contains(&"liveness deadline reached, handled 7 ms after it".to_owned()),
+        "{:?}",
+        world.history
+    );
 }
 
 #[test]

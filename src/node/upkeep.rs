@@ -8,6 +8,9 @@ use super::state::{Maintenance, Node, Provision};
 use super::turn::Turn;
 use crate::command;
 
+/// The `fault` of a node in quarantine.
+pub const QUARANTINE_FAULT: &str = "conductor failure";
+
 /// The conductor has started: what only it knew of is asked for again, and its own absence is nobody's silence.
 ///
 /// `down_for_ms` is what the clock shows since the last note of life; less than nothing after the clock was set back. Every time in
@@ -28,7 +31,7 @@ pub(super) fn quarantined(mut turn: Turn<'_>, reason: String) -> Step {
     turn.node.quarantine = Some(reason);
     turn.node.maintenance = Some(Maintenance {
         reason: Some(text),
-        fault: Some("conductor failure".to_owned()),
+        fault: Some(QUARANTINE_FAULT.to_owned()),
     });
     turn.done(Outcome::Quarantined)
 }
