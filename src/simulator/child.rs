@@ -155,7 +155,6 @@ impl World<'_> {
 
     /// The child's handler.
     pub(super) fn do_job(&mut self, job: Job) {
-        let drops = self.setup.quirks.drops_jobs;
         let Some(child) = self
             .conductor
             .actor
@@ -165,9 +164,7 @@ impl World<'_> {
             return;
         };
         if child.busy.is_some() {
-            if !drops {
-                child.next = Some(job);
-            }
+            child.next = Some(job);
             return;
         }
         self.plan_job(job);

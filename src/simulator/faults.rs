@@ -167,6 +167,9 @@ fn bit(fault: Fault) -> u32 {
     1 << (fault as u32)
 }
 
+/// Room for the numbers of one kind's strikes.
+const NUMBERS_PER_KIND: u64 = 1_000_000;
+
 /// Decides when faults strike one node, and counts them.
 #[derive(Debug)]
 pub(super) struct Injector {
@@ -176,7 +179,8 @@ pub(super) struct Injector {
     pub(super) struck: Vec<u64>,
     /// Numbers of the strikes that are let through; all when none.
     keep: Option<BTreeSet<u64>>,
-    strikes: u64,
+    /// How often each kind would have struck.
+    drawn: Vec<u64>,
     /// Strikes that were let through, in order: the first thing the shrinking wants to know.
     pub(super) let_through: Vec<u64>,
     /// No more faults: the world is left alone to come to rest.
@@ -201,7 +205,7 @@ impl Injector {
             streams,
             struck: vec![0; Fault::ALL.len()],
             keep,
-            strikes: 0,
+            drawn: vec![0; Fault::ALL.len()],
             let_through: Vec::new(),
             is_over: false,
             hostile: 0,
@@ -222,15 +226,17 @@ impl Injector {
         if !self.streams[place].chance(per_mille) {
             return false;
         }
-        self.strikes += 1;
+        self.drawn[place] += 1;
+        // Numbered by kind, so that the numbers stay the same when other kinds are left out.
+        let number = NUMBERS_PER_KIND * place as u64 + self.drawn[place];
         if self
             .keep
             .as_ref()
-            .is_some_and(|keep| !keep.contains(&self.strikes))
+            .is_some_and(|keep| !keep.contains(&number))
         {
             return false;
         }
-        self.let_through.push(self.strikes);
+        self.let_through.push(number);
         self.note(fault);
         true
     }

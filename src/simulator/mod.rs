@@ -46,10 +46,6 @@ pub type StepFn = fn(&Node, Event, Now<'_>) -> Step;
 /// Deliberate faults of the imitated shell: each was one of the real shell once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quirks {
-    /// A request decided on while another is under way is dropped, whatever it is.
-    pub drops_jobs: bool,
-    /// The timer is not armed after a step that changed nothing.
-    pub forgets_the_timer: bool,
     /// A row that is read again loses the signs of life that were not stored yet.
     pub forgets_signs: bool,
     /// A sign of life that could not be stored is left at that.

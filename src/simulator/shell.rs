@@ -379,9 +379,7 @@ impl World<'_> {
             actor.node = Some(Rc::new(node));
             self.checks.was_held(held_for);
         }
-        if !self.setup.quirks.forgets_the_timer {
-            self.arm();
-        }
+        self.arm();
         if let Some(event) = event {
             self.take(event, Caller::Nobody);
         }

@@ -128,6 +128,16 @@ pub fn shrink(options: &Options, number: u64) -> Option<Reproducer> {
         }
         piece = piece.div_ceil(2);
     }
+    // Kinds of which no strike is left.
+    for fault in super::Fault::ALL {
+        if smaller.faults.has(*fault) {
+            let mut without = smaller.clone();
+            without.faults = Faults::without(smaller.faults, *fault);
+            if tries.breaks(&without).is_some() {
+                smaller = without;
+            }
+        }
+    }
     let last = lived(&smaller, number, true);
     let violation = last.violation?;
     if violation.at < smaller.span_ms {
