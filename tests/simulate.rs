@@ -348,7 +348,13 @@ fn a_deadline_that_is_not_handled_is_seen() {
         }
         step
     }
-    breaks(Rule::DeadlinesFire, &[], Faults::NONE, patient, sound());
+    breaks(
+        Rule::DeadlinesFire,
+        &[],
+        only(&[Fault::MachineDeath]),
+        patient,
+        sound(),
+    );
 }
 
 #[test]
