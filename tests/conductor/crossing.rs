@@ -57,6 +57,10 @@ async fn a_heartbeat_between_the_survey_and_its_consequence_does_not_lose_the_co
     tokio::join!(heartbeat, release);
     assert_eq!(changed.await.unwrap().0, 202);
 
+    // The heartbeat made the conductor look once more; the command is to be sent while that look is under way.
+    let look = puppet.next("a second look").await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    puppet.read(look);
     puppet.tells_its_steps().await;
     let asked = puppet.command("deploy.execute_deploy_step").await;
     puppet.take(asked, "SUCCEEDED", json!({}));
