@@ -86,7 +86,9 @@ async fn serve_until_told(config: Config) -> ExitCode {
     let mut running = match serve::start(&config, None).await {
         Ok(running) => running,
         Err(why) => {
-            tracing::error!("not started: {why}");
+            // Databases explain themselves in several lines; a log line is one.
+            let why: Vec<&str> = why.lines().map(str::trim).collect();
+            tracing::error!("not started: {}", why.join(" "));
             return ExitCode::FAILURE;
         }
     };

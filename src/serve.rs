@@ -17,6 +17,7 @@ use crate::conductor::{Conductor, Connections, Settings, TokenKey};
 use crate::config::{Auth, Config};
 use crate::driver::{Drivers, PowerHook};
 use crate::http::{self, HttpSettings};
+use crate::node::masking::masked_text;
 use crate::observe::metrics::{self, Metrics, RequestLabel, RouteLabel};
 use crate::store::{self, StoreSettings, WriterEnd, WriterHandle};
 
@@ -26,6 +27,10 @@ const ALIVE_NOTED_EVERY: Duration = Duration::from_secs(5);
 const ALIVE_AT: &str = "conductor_alive_at";
 /// Where the fingerprint of the token key is kept in the store.
 const KEY_FINGERPRINT: &str = "token_key_fingerprint";
+/// How long a stop waits for answers of agents that are on their way.
+const DRAINED_WITHIN: Duration = Duration::from_secs(4);
+/// How long it waits for requests that are being answered.
+const REQUESTS_ENDED_WITHIN_S: u64 = 4;
 /// How often the actor threads are asked how late they answer.
 const LAG_ASKED_EVERY: Duration = Duration::from_secs(1);
 
@@ -113,7 +118,7 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
         .and_then(|recovered| {
             let (server, address) =
                 http::start(http_settings(config), conductor.clone(), reports(&metrics))
-                    .map_err(|error| error.to_string())?;
+                    .map_err(|error| not_listening(&error))?;
             Ok((recovered, server, address))
         });
     let (recovered, server, address): (usize, Server, SocketAddr) = match started {
@@ -126,8 +131,16 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
     };
     let http = server.handle();
     let serving = tokio::spawn(server);
+    if config.api.auth == Auth::None && !address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            %address,
+            "whoever reaches this address controls every machine: auth is \"none\" (allowed by api.allow_unauthenticated)"
+        );
+    }
     tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
         %address,
+        database = masked_text(&config.database.url),
         recovered,
         down_for_ms,
         took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -145,6 +158,22 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
         writer,
         helpers,
     })
+}
+
+/// Why the API can't be offered, and what to do.
+fn not_listening(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    let cure = match error.kind() {
+        ErrorKind::AddrInUse => {
+            "; another program listens there: end it, or name another port in api.listen"
+        }
+        ErrorKind::AddrNotAvailable => "; name an address of this machine in api.listen",
+        ErrorKind::PermissionDenied => {
+            "; ports below 1024 need a privilege (CAP_NET_BIND_SERVICE), or name another in api.listen"
+        }
+        _ => "",
+    };
+    format!("{error}{cure}")
 }
 
 impl Running {
@@ -165,6 +194,7 @@ impl Running {
     /// Stops: no new requests, those in flight get their time, everything decided is stored.
     pub async fn stop(self) {
         self.http.stop(true).await;
+        self.conductor.drain(DRAINED_WITHIN).await;
         for helper in &self.helpers {
             helper.abort();
         }
@@ -249,6 +279,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         },
         (Auth::HttpBasic | Auth::None, _) => http::Auth::None,
     };
+    settings.stop_grace_s = REQUESTS_ENDED_WITHIN_S;
     settings.agent.endpoints_enabled = config.api.enable_ramdisk_endpoints;
     settings.agent.heartbeat_timeout_s =
         u32::try_from(config.agent.heartbeat_timeout).unwrap_or(u32::MAX);

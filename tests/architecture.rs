@@ -65,7 +65,11 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
         ),
         (
             "config",
-            (vec!["timestamp", "node"], with(&["toml", "ipnet", "url"])),
+            (
+                // The types of the settings it maps onto; nothing that acts.
+                vec!["timestamp", "node", "agent"],
+                with(&["toml", "ipnet", "url"]),
+            ),
         ),
         (
             "conductor",

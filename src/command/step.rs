@@ -316,12 +316,8 @@ impl Judge<'_> {
     }
 
     fn finished(&self, finish: Finish) -> Step {
-        let mut command = self.command.clone();
-        command.phase = Phase::Ended {
-            finish: finish.clone(),
-        };
         Step {
-            command,
+            command: self.command.clone().ended(&finish),
             effect: None,
             verdict: Some(Verdict::Finished(finish)),
         }

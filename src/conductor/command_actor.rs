@@ -4,6 +4,7 @@
 //! the node's actor, marked with the command and the dispatch it belongs to.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use actix::{
@@ -109,6 +110,9 @@ impl CommandActor {
             context.cancel_future(waiting);
         }
         let delay = match job.effect {
+            Effect::Survey(_) | Effect::Poll(_) if self.shared.draining.load(Ordering::Acquire) => {
+                return;
+            }
             Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
             Effect::Post => Duration::ZERO,
         };

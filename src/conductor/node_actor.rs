@@ -27,7 +27,7 @@ use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
 use super::{Answer, DeliverError};
 use crate::command::CommandId;
-use crate::node::{Event, Node, NodeId, Now, Reply, Step, is_sign_of_life, step};
+use crate::node::{Event, Node, NodeId, Now, Outcome, Reply, Step, is_sign_of_life, step};
 use crate::retry::Pauses;
 use crate::store::{Change, Ident, ReadError, Save, SaveError};
 use crate::timestamp::Timestamp;
@@ -292,8 +292,7 @@ impl NodeActor {
                 context,
             );
         }
-        let writer = self.shared.writer.clone();
-        let committing = async move { writer.save(save).await };
+        let committing = self.shared.writer.save(save);
         let (effects, reply, removed) = (step.effects, step.reply, step.removed);
         let committing =
             wrap_future::<_, Self>(committing).map(move |saved, actor, context| match saved {
@@ -325,12 +324,24 @@ impl NodeActor {
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
-        if measure::is_dispatched(before, node)
-            && let Some(ended) = self.command_ended.take()
-        {
-            metrics
-                .command_gap_seconds
-                .observe(ended.elapsed().as_secs_f64());
+        match (measure::is_sent(before), measure::is_sent(node)) {
+            (false, true) => {
+                self.shared.unanswered.fetch_add(1, Ordering::AcqRel);
+                if let Some(ended) = self.command_ended.take() {
+                    metrics
+                        .command_gap_seconds
+                        .observe(ended.elapsed().as_secs_f64());
+                }
+            }
+            (true, false) => {
+                // Never below zero: one found as sent at start was not counted.
+                let _ = self.shared.unanswered.fetch_update(
+                    Ordering::AcqRel,
+                    Ordering::Acquire,
+                    |count| count.checked_sub(1),
+                );
+            }
+            _ => {}
         }
         self.node = Some(node.clone());
     }
@@ -381,8 +392,7 @@ impl NodeActor {
         self.liveness_stored_at = Some(Instant::now());
         // The queue to the store is first in, first out: the next save may count on this one.
         self.stored_version = save.node.version;
-        let writer = self.shared.writer.clone();
-        let saving = async move { writer.save(save).await };
+        let saving = self.shared.writer.save(save);
         let saving = wrap_future::<_, Self>(saving).map(|saved, actor, _| {
             if let Err(error) = saved {
                 // The next save meets a version conflict and reads the row again.
@@ -508,10 +518,26 @@ impl NodeActor {
 
     fn log(&self, event: &'static str, before: &Node, step: &Step) {
         let outcome = step.outcome.name();
+        let trouble = |node: &Node| node.session.as_ref()?.trouble.clone();
+        match (trouble(before), trouble(&step.node)) {
+            (None, Some(trouble)) => {
+                tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, trouble, "the agent doesn't answer as it should; trying on");
+            }
+            (Some(_), None) if step.node.session.is_some() => {
+                tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, "the agent answers again");
+            }
+            _ => {}
+        }
         measure::outcome(&self.shared.metrics, event, outcome);
         let state = step.node.provision_state();
         let refused = matches!(step.reply, Reply::Refused(_));
-        if refused || step.node.provision_state() != before.provision_state() {
+        let failed = matches!(
+            step.outcome,
+            Outcome::DeployFailed | Outcome::Failed | Outcome::Quarantined
+        );
+        if failed {
+            tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
+        } else if refused || step.node.provision_state() != before.provision_state() {
             tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
         } else {
             tracing::debug!(node.id = %self.id, node.provision_state = %state, event, outcome, "step");

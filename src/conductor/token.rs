@@ -133,6 +133,7 @@ mod tests {
             last_heartbeat_at: None,
             last_contact_at: None,
             trouble: None,
+            asked_again_at: None,
         });
         node
     }

@@ -13,9 +13,8 @@ use super::journal::Journal;
 
 /// Above this many nodes the table shows only what is special.
 const ROWS_MAX: usize = 20;
-const ERROR_CHARACTERS_MAX: usize = 240;
-/// Width of the table where no terminal says how wide it is.
-const LOG_WIDTH: u16 = 150;
+/// The table is no wider than this, however wide the terminal is, and has this width where there is none.
+const WIDTH_MAX: u16 = 120;
 
 /// One node at the end.
 #[derive(Debug, Clone)]
@@ -105,8 +104,10 @@ pub(crate) fn table(rows: &[Row]) -> String {
     table
         .load_preset(UTF8_FULL_CONDENSED)
         .set_content_arrangement(ContentArrangement::Dynamic);
-    if !std::io::stdout().is_terminal() {
-        table.set_width(LOG_WIDTH);
+    let is_narrow =
+        std::io::stdout().is_terminal() && table.width().is_some_and(|width| width < WIDTH_MAX);
+    if !is_narrow {
+        table.set_width(WIDTH_MAX);
     }
     table.set_header(["node", "machine", "expected", "ended as", "seconds", "why"]);
     let shows_all = rows.len() <= ROWS_MAX;
@@ -123,7 +124,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             row.expected.to_owned(),
             format!("{}{mark}", row.ended_as),
             took,
-            shortened(&row.reason()),
+            row.reason(),
         ]);
     }
     let mut text = table.to_string();
@@ -240,16 +241,6 @@ fn peak_memory_kib() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
-fn shortened(text: &str) -> String {
-    if text.chars().count() <= ERROR_CHARACTERS_MAX {
-        return text.to_owned();
-    }
-    text.chars()
-        .take(ERROR_CHARACTERS_MAX)
-        .chain(['…'])
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,6 +303,17 @@ mod tests {
             text.contains("healthy: 98 of 100 ended as expected, median 2.0 s, longest 2.0 s"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_long_reason_is_wrapped_and_shown_to_its_end() {
+        let mut rows: Vec<Row> = (1..=3).map(a_row).collect();
+        rows[0].behaviour = "loses the reply to write_image";
+        rows[1].why = format!("{}the end.", "word ".repeat(200));
+        let text = table(&rows);
+        assert!(text.contains("the end."), "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(usize::from(WIDTH_MAX)), "{text}");
     }
 
     #[test]

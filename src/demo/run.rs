@@ -144,10 +144,39 @@ impl DemoNode {
                 .over_at
                 .zip(progress.enrolled.as_ref())
                 .map(|(over_at, (_, asked_at))| over_at - *asked_at),
-            why: progress.enrol_error.clone().or(error).unwrap_or_default(),
+            why: progress
+                .enrol_error
+                .clone()
+                .or(error)
+                .unwrap_or_else(|| match progress.over_at {
+                    Some(_) => String::new(),
+                    None => where_the_machine_is(journal),
+                }),
             writes: journal.writes_started.len(),
         }
     }
+}
+
+/// For a node that is stuck without an error: where its machine is.
+fn where_the_machine_is(journal: &Journal) -> String {
+    let command = journal.commands.last();
+    let command = command.map_or("no command came".to_owned(), |command| {
+        format!("the last command was {}, {}", command.name, command.status)
+    });
+    let heartbeat = journal
+        .heartbeats
+        .last()
+        .map_or("no heartbeat".to_owned(), |heartbeat| {
+            let answer = heartbeat
+                .status
+                .map_or("nothing".to_owned(), |status| status.to_string());
+            let ago = heartbeat.sent_at.elapsed().as_secs();
+            format!("the last heartbeat, {ago} s ago, was answered with {answer}")
+        });
+    let refused = journal.refusals.last().map_or(String::new(), |refusal| {
+        format!("; {} was refused with {}", refusal.name, refusal.status)
+    });
+    format!("at the machine: {command}; {heartbeat}{refused}")
 }
 
 /// Holds the demo. Prints to standard output.
@@ -408,5 +437,13 @@ mod tests {
                 .drops_forced_heartbeats()
                 .slow_write(Duration::from_millis(5_500))
         );
+    }
+
+    #[test]
+    fn a_node_that_is_stuck_is_described_by_its_machine() {
+        let node = DemoNode::new(1, 1);
+        let row = node.row(&Journal::default());
+        assert_eq!(row.why, "at the machine: no command came; no heartbeat");
+        assert!(!row.is_as_expected());
     }
 }

@@ -20,7 +20,7 @@ impl Driver for Manual {
             DriverRequest::Verify | DriverRequest::ReadPower => (node.power.state, ""),
         };
         if !wish.is_empty() {
-            tracing::info!(node.id = %node.id, node.name = ?node.attributes.name, "{wish}");
+            tracing::info!(node.id = %node.id, node.name = node.attributes.name, "{wish}");
         }
         Box::pin(std::future::ready(Ok(DriverAnswer { power })))
     }

@@ -102,11 +102,22 @@ enum Envelope {
 
 const GENERIC_NOT_FOUND: &str = "Resource could not be found.";
 const RETRY_AFTER_S: u32 = 2;
+/// Callers, agents among them, are not told about files and hosts of the conductor; its log is.
+const STORE_TROUBLE: &str = "The server can't store or read this at the moment; its log says why under the request id. Try again.";
 
 impl Error {
     /// The status code, for logs and metrics too.
     pub fn status(&self) -> u16 {
         self.told().status.as_u16()
+    }
+
+    /// What the operator should know and the caller need not: why the store could not be used.
+    pub fn cause(&self) -> Option<&str> {
+        match self {
+            Error::NotRead(ReadError::Unavailable(why))
+            | Error::NotDelivered(DeliverError::Unavailable(why)) => Some(why),
+            _ => None,
+        }
     }
 
     /// True for failures that are answered before the version is known: they carry no version headers.
@@ -220,7 +231,7 @@ impl Error {
                 "marker: no item has this UUID; the list has changed, start from its beginning."
                     .to_owned(),
             ),
-            Error::NotRead(ReadError::Unavailable(why)) => unavailable(why, RETRY_AFTER_S),
+            Error::NotRead(ReadError::Unavailable(_)) => unavailable(STORE_TROUBLE, RETRY_AFTER_S),
             Error::NotReady(why) => unavailable(why, RETRY_AFTER_S),
             Error::Internal => controller(
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -252,7 +263,7 @@ fn not_delivered(error: &DeliverError) -> Told {
             StatusCode::CONFLICT,
             format!("{field} {value} is already in use; it must be unique."),
         ),
-        DeliverError::Unavailable(why) => unavailable(why, RETRY_AFTER_S),
+        DeliverError::Unavailable(_) => unavailable(STORE_TROUBLE, RETRY_AFTER_S),
         DeliverError::Panicked => controller(
             StatusCode::INTERNAL_SERVER_ERROR,
             "The server failed by a fault of its own; the node is as it was before.".to_owned(),

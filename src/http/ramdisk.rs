@@ -36,11 +36,20 @@ pub async fn lookup(request: &Request) -> Result<Reply, Error> {
                 .api
                 .conductor
                 .reader()
-                .nodes_by_addresses(addresses)
+                .nodes_by_addresses(addresses.clone())
                 .await?;
             match owners.as_slice() {
                 [one] => *one,
-                _ => return Err(Error::LookupFailed),
+                owners => {
+                    // The agent is told nothing; the operator needs to know what to enter where.
+                    let addresses = first_of(&addresses);
+                    tracing::info!(
+                        addresses,
+                        nodes = owners.len(),
+                        "a lookup found no node: exactly one must have ports with these addresses"
+                    );
+                    return Err(Error::LookupFailed);
+                }
             }
         }
     };
@@ -97,6 +106,7 @@ pub async fn heartbeat(request: &Request, ident: &str) -> Result<Reply, Error> {
         Err(problem) => {
             // An unknown node is told before anything that is wrong with the rest.
             request.node(ident).await?;
+            tracing::warn!(node = ?ident, problem, "a heartbeat was refused for its callback_url");
             return Err(Refused::CallbackUrlNotAllowed { problem }.into());
         }
     };
@@ -161,6 +171,13 @@ fn mac_addresses(list: &str) -> Vec<String> {
         }
     }
     addresses
+}
+
+/// Enough of the addresses to recognise a machine in the log.
+fn first_of(addresses: &[String]) -> String {
+    const SHOWN_MAX: usize = 8;
+    let shown = &addresses[..addresses.len().min(SHOWN_MAX)];
+    shown.join(",")
 }
 
 /// The settings an agent gets with its node.

@@ -17,6 +17,7 @@ use actix_web::dev::Server;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::{FutureExt, StreamExt};
+use tracing::Level;
 use uuid::Uuid;
 
 use super::auth::Authenticator;
@@ -27,8 +28,8 @@ use super::request::{Api, Request};
 use super::routes::{self, Method, Route};
 use super::settings::{HttpSettings, Metrics};
 use super::{
-    conductors, discovery, drivers, health, history, maintenance, management, nodes, ports, power,
-    provision, ramdisk, validate,
+    commands, conductors, discovery, drivers, health, history, maintenance, management, nodes,
+    ports, power, provision, ramdisk, validate,
 };
 use crate::conductor::Conductor;
 
@@ -96,6 +97,8 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
             microversion: None,
         });
     let headers = version_headers(&served);
+    let cause = served.outcome.as_ref().err().and_then(Error::cause);
+    let cause = cause.map(str::to_owned);
     let mut response = match served.outcome {
         Ok(reply) => reply.response(),
         Err(error) => error.response(),
@@ -112,14 +115,31 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
     let took = began.elapsed();
     (api.metrics.on_request)(method, route, status, took.as_secs_f64());
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    if status >= 500 {
-        tracing::warn!(method, route, status, ms, request_id, "request");
-    } else if served.route.as_ref().is_some_and(Route::is_unversioned) {
-        tracing::debug!(method, route, status, ms, request_id, "request");
-    } else {
-        tracing::info!(method, route, status, ms, request_id, "request");
+    match weight(served.route.as_ref(), method, status) {
+        Level::WARN => {
+            tracing::warn!(method, route, status, ms, request_id, cause, "request");
+        }
+        Level::INFO => tracing::info!(method, route, status, ms, request_id, "request"),
+        _ => tracing::debug!(method, route, status, ms, request_id, "request"),
     }
     response
+}
+
+/// How much an operator wants to see a request's log line: our own failures at `warn`, what operators change and what was
+/// refused at `info`; the rest, which on a busy site is nearly all, at `debug`: looking, heartbeats that were taken, probes, and
+/// clients that find out by a 406 which version to speak.
+fn weight(route: Option<&Route>, method: &str, status: u16) -> Level {
+    let is_looking = matches!(method, "GET" | "OPTIONS");
+    match status {
+        500.. => Level::WARN,
+        406 => Level::DEBUG,
+        400.. => Level::INFO,
+        _ if is_looking => Level::DEBUG,
+        _ if route.is_some_and(|route| route.is_for_agents() || route.is_unversioned()) => {
+            Level::DEBUG
+        }
+        _ => Level::INFO,
+    }
 }
 
 /// The three headers about versions, as far as this answer has them.
@@ -269,6 +289,7 @@ async fn dispatch(request: &Request, route: &Route, method: Method) -> Result<Re
         (Route::Validate(node), _) => validate::show(request, node).await,
         (Route::NodePorts(node), _) => ports::list_of_node(request, node, false).await,
         (Route::NodePortsDetail(node), _) => ports::list_of_node(request, node, true).await,
+        (Route::Commands(node), _) => commands::list(request, node).await,
         (Route::History(node), _) => history::list(request, node).await,
         (Route::HistoryEntry(node, entry), _) => history::show(request, node, entry).await,
         (Route::Traits(node), _) => nodes::traits(request, node).await,
@@ -358,5 +379,35 @@ fn base(http: &HttpRequest, settings: &HttpSettings) -> String {
     match host {
         Some(host) if !host.is_empty() => format!("http://{host}"),
         _ => format!("http://{}", http.app_config().local_addr()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_sites_log_shows_changes_and_failures_only() {
+        let heartbeat = Route::Heartbeat("n".to_owned());
+        for (route, method, status, level) in [
+            (&Route::Nodes, "GET", 200, Level::DEBUG),
+            (&Route::Nodes, "GET", 406, Level::DEBUG),
+            (&Route::Nodes, "POST", 201, Level::INFO),
+            (&Route::Nodes, "POST", 400, Level::INFO),
+            (&Route::Nodes, "GET", 503, Level::WARN),
+            (&Route::Lookup, "GET", 404, Level::INFO),
+            (&heartbeat, "POST", 202, Level::DEBUG),
+            (&heartbeat, "POST", 400, Level::INFO),
+            (&Route::Metrics, "GET", 200, Level::DEBUG),
+            (&Route::Ready, "GET", 503, Level::WARN),
+        ] {
+            assert_eq!(
+                weight(Some(route), method, status),
+                level,
+                "{method} {} {status}",
+                route.pattern()
+            );
+        }
+        assert_eq!(weight(None, "GET", 404), Level::INFO);
     }
 }

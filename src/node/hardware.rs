@@ -28,6 +28,8 @@ pub struct HardwareType {
     pub name: &'static str,
     /// Whether its driver can see by itself that a machine has gone off.
     pub sees_power: bool,
+    /// Whether its driver can switch a machine by itself; otherwise a person does.
+    pub switches_power: bool,
     /// Its interfaces.
     pub interfaces: &'static [Interface],
 }
@@ -60,6 +62,7 @@ pub const HARDWARE_TYPES: &[HardwareType] = &[
     HardwareType {
         name: "fake-hardware",
         sees_power: false,
+        switches_power: true,
         interfaces: interfaces![
             "bios": "no-bios",
             "boot": "fake",
@@ -79,6 +82,7 @@ pub const HARDWARE_TYPES: &[HardwareType] = &[
     HardwareType {
         name: "manual-management",
         sees_power: false,
+        switches_power: false,
         interfaces: interfaces![
             "bios": "no-bios",
             "boot": "pxe",

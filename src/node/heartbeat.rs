@@ -1,5 +1,6 @@
 //! What an agent's own calls mean: lookup and heartbeat.
 
+use super::answers;
 use super::deploy;
 use super::effect::{Reply, Step};
 use super::event::{Heartbeat, TokenMatch};
@@ -17,23 +18,18 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
     if !matches!(turn.node.provision, Provision::Deploying(_)) {
         return turn.refuse(Refused::LookupNotAllowed);
     }
-    match &turn.node.session {
+    match &mut turn.node.session {
         Some(session) if session.confirmed => {
-            turn.reply(Reply::Token { masked: true }, Outcome::TokenMasked)
+            // Either the agent itself looks something up again, or a new one has come that will never get a token. Looking at the
+            // old one tells which.
+            session.asked_again_at.get_or_insert(turn.now.at);
+            let mut step = answers::tell_command(turn, CommandEvent::Hint, Outcome::TokenMasked);
+            step.reply = Reply::Token { masked: true };
+            step
         }
         Some(_) => turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued),
         None => {
-            turn.node.session = Some(Session {
-                nonce: fresh_nonce,
-                confirmed: false,
-                callback_url: None,
-                agent_version: None,
-                certificate: None,
-                instance: None,
-                last_heartbeat_at: None,
-                last_contact_at: Some(turn.now.at),
-                trouble: None,
-            });
+            turn.node.session = Some(Session::opened(fresh_nonce, turn.now.at));
             turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued)
         }
     }
@@ -76,5 +72,5 @@ pub(super) fn heartbeat(mut turn: Turn<'_>, heartbeat: Heartbeat) -> Step {
     if arrived {
         return deploy::agent_arrived(turn);
     }
-    super::answers::tell_command(turn, CommandEvent::Hint, Outcome::Alive)
+    answers::tell_command(turn, CommandEvent::Hint, Outcome::Alive)
 }

@@ -178,6 +178,7 @@ mod tests {
             last_heartbeat_at: Some(Timestamp(1)),
             last_contact_at: None,
             trouble: None,
+            asked_again_at: None,
         });
         node.provision = Provision::Deploying(Box::new(Deploy {
             started_at: Timestamp(0),

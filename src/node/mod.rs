@@ -32,6 +32,7 @@ mod turn;
 pub mod update;
 mod upkeep;
 pub mod values;
+mod waiting;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
@@ -48,3 +49,4 @@ pub use state::{
 };
 pub use step::{is_sign_of_life, step};
 pub use upkeep::QUARANTINE_FAULT;
+pub use waiting::{Waiting, waiting};

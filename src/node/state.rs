@@ -83,6 +83,9 @@ pub struct Node {
     pub session: Option<Session>,
     /// The command that was last decided; open or ended.
     pub command: Option<Command>,
+    /// The one before it, which has ended: often in the same step in which the next one was decided.
+    #[serde(default)]
+    pub previous_command: Option<Command>,
     /// How many commands were ever decided.
     pub commands_planned: u64,
     /// The driver's work in progress, if any.
@@ -112,6 +115,7 @@ impl Node {
             provision_updated_at: None,
             session: None,
             command: None,
+            previous_command: None,
             commands_planned: 0,
             driver_call: None,
             driver_calls_made: 0,
@@ -123,6 +127,14 @@ impl Node {
     /// The state's name as clients see it.
     pub fn provision_state(&self) -> ProvisionState {
         self.provision.state()
+    }
+
+    /// The command with this number, if it is one of the last two.
+    pub fn command_numbered(&self, id: CommandId) -> Option<&Command> {
+        [&self.command, &self.previous_command]
+            .into_iter()
+            .flatten()
+            .find(|command| command.id == id)
     }
 
     /// The command that has not ended yet, if there is one.
@@ -334,6 +346,28 @@ pub struct Session {
     pub last_contact_at: Option<Timestamp>,
     /// What is wrong with reaching it at the moment, in words for an operator.
     pub trouble: Option<String>,
+    /// Since when somebody with this machine's addresses has asked for a token although this agent has one, without a sign of life
+    /// of this agent after it.
+    #[serde(default)]
+    pub asked_again_at: Option<Timestamp>,
+}
+
+impl Session {
+    /// A session that begins with a lookup at `now`.
+    pub fn opened(nonce: String, now: Timestamp) -> Session {
+        Session {
+            nonce,
+            confirmed: false,
+            callback_url: None,
+            agent_version: None,
+            certificate: None,
+            instance: None,
+            last_heartbeat_at: None,
+            last_contact_at: Some(now),
+            trouble: None,
+            asked_again_at: None,
+        }
+    }
 }
 
 /// What the driver is asked to do.

@@ -578,6 +578,62 @@ fn a_restarted_agent_has_the_write_begun_anew_under_a_new_session() {
 }
 
 #[test]
+fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
+    let lookup = || Event::Lookup {
+        fresh_nonce: "another".to_owned(),
+    };
+    let mut world = World::writing();
+    assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+    let look = AgentEffect::Poll(Pace::Now);
+    assert!(
+        matches!(&world.effects[..], [Effect::Command { effect, .. }] if *effect == look),
+        "the old one is probed: {:?}",
+        world.effects
+    );
+    for _ in 0..15 {
+        assert_eq!(world.state(), "wait call-back");
+        world.agent_says(AgentEvent::PollFailed(gone()));
+        world.at += 1_000;
+        // It asks again and again; the first time counts.
+        world.go(lookup());
+    }
+    world.agent_says(AgentEvent::PollFailed(gone()));
+    assert_eq!(world.state(), "deploying");
+    assert_eq!(world.node.session, None);
+    assert_eq!(
+        world.node.driver_call.unwrap().request,
+        DriverRequest::RebootToRamdisk
+    );
+}
+
+#[test]
+fn an_agent_that_answers_keeps_its_session_whoever_asks() {
+    let mut world = World::writing();
+    for _ in 0..10 {
+        world.go(Event::Lookup {
+            fresh_nonce: "thief".to_owned(),
+        });
+        world.at += 10_000;
+        world.agent_says(AgentEvent::PollFailed(gone()));
+        world.at += 1_000;
+        world.polled(Status::Running, Value::Null);
+    }
+    assert_eq!(world.state(), "wait call-back");
+    assert_eq!(world.node.session.as_ref().unwrap().nonce, "nonce 1");
+}
+
+#[test]
+fn a_machine_only_a_person_can_switch_fails_at_once_when_its_agent_is_lost() {
+    let mut world = World::writing();
+    world.node.attributes.driver = "manual-management".to_owned();
+    world.boots += 1;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NotFound));
+    world.survey(&[]);
+    assert_eq!(world.state(), "deploy failed");
+    assert!(world.last_error().contains("lost its token"));
+}
+
+#[test]
 fn an_agent_that_keeps_restarting_fails_the_deploy() {
     let mut world = World::writing();
     for round in 0..3 {
@@ -851,6 +907,59 @@ fn protected_nodes_stay_as_they_are() {
             Reply::Refused(Refused::Protected { .. })
         ));
     }
+}
+
+#[test]
+fn every_waiting_node_says_what_it_waits_for() {
+    assert_eq!(waiting(&World::available().node), None);
+    assert_eq!(waiting(&World::active().node), None);
+    let world = World::writing();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(
+        said.what,
+        "carrying out a step on the agent (deploy.write_image): command 2 deploy.execute_deploy_step, accepted"
+    );
+    let names: Vec<&str> = said.deadlines.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["liveness", "step"]);
+    assert_eq!(said.heard_at, Some(Timestamp(world.at)));
+
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    let said = waiting(&world.node).unwrap();
+    assert!(said.what.contains("reboot to ramdisk"), "{}", said.what);
+    world.driver_says_yes();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(said.what, "waiting for the agent's first heartbeat");
+}
+
+#[test]
+fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
+    let mut world = World::writing();
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .filter_map(|line| line.strip_prefix("command "))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "1 deploy.get_deploy_steps: planned",
+            "1 deploy.get_deploy_steps: sent",
+            "1 deploy.get_deploy_steps: finished, succeeded",
+            "2 deploy.execute_deploy_step: planned",
+            "2 deploy.execute_deploy_step: sent",
+            "2 deploy.execute_deploy_step: accepted as agent 2",
+        ]
+    );
+    let limit = world.limits.deploy_callback_timeout_ms;
+    world.waits(limit + 7);
+    assert!(
+        world
+            .history
+            .contains(&"liveness deadline reached, handled 7 ms after it".to_owned()),
+        "{:?}",
+        world.history
+    );
 }
 
 #[test]

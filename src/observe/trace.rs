@@ -95,7 +95,16 @@ pub fn filter(level: &str) -> Result<EnvFilter, String> {
             return Err(format!("{part:?} is no level of log lines; {forms}"));
         }
     }
-    EnvFilter::try_new(parts.join(","))
+    // The HTTP library tells of its threads at `info`; whoever wants to see that names it.
+    let is_quiet = parts
+        .iter()
+        .any(|part| part.contains("actix_server") || part.eq_ignore_ascii_case("off"));
+    let all = if is_quiet {
+        parts.join(",")
+    } else {
+        format!("actix_server=warn,{}", parts.join(","))
+    };
+    EnvFilter::try_new(all)
         .map_err(|error| format!("{level:?} is no level of log lines: {error}; {forms}"))
 }
 
@@ -184,6 +193,23 @@ mod tests {
         assert_eq!(lines[0]["outcome"], "alive");
         assert_eq!(lines[0]["message"], "stepped");
         assert_eq!(lines[0]["level"], "INFO");
+    }
+
+    #[test]
+    fn the_http_library_is_heard_only_when_it_matters_or_is_named() {
+        let work = || {
+            tracing::info!(target: "actix_server::worker", "shutting down idle worker");
+            tracing::warn!(target: "actix_server::worker", "trouble");
+        };
+        for (level, lines) in [
+            ("info", 1),
+            ("debug", 1),
+            ("info,actix_server=info", 2),
+            ("off", 0),
+        ] {
+            let text = logged(Format::Text, level, work);
+            assert_eq!(text.lines().count(), lines, "{level}: {text}");
+        }
     }
 
     #[test]

@@ -104,6 +104,23 @@ async fn a_writer_that_died_is_noticed() {
     assert_eq!(store.handle.close().await, super::WriterEnd::Died);
 }
 
+/// A save that builds on another, made right after it, must not overtake it just because its caller is the first to look.
+#[tokio::test]
+async fn saves_are_stored_in_the_order_of_the_calls() {
+    let (_directory, store) = a_store();
+    store.writer.save(a_save(1, 1)).await.unwrap();
+    let change = |from_version: u64| {
+        let mut save = a_save(1, 1);
+        Arc::get_mut(&mut save.node).unwrap().version = from_version + 1;
+        save.change = Change::Update { from_version };
+        save
+    };
+    let earlier = store.writer.save(change(1));
+    let later = store.writer.save(change(2));
+    assert_eq!(later.await, Ok(()));
+    assert_eq!(earlier.await, Ok(()));
+}
+
 /// Every leaf of `old` is in `new`.
 fn assert_kept(old: &Value, new: &Value, path: &str) {
     match (old, new) {

@@ -60,14 +60,18 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Stores one change; returns when it is committed. A caller that stops waiting does not undo it.
+    /// Stores one change; the future is ready when it is committed. The change takes its place in the queue at once, in the order
+    /// of the calls, whenever the future is polled; a caller that stops waiting does not undo it.
     ///
     /// # Errors
     /// See [`SaveError`]; `Overloaded` at once when the queue is full.
-    pub async fn save(&self, save: Save) -> Result<(), SaveError> {
+    pub fn save(&self, save: Save) -> impl Future<Output = Result<(), SaveError>> + Send + use<> {
         let (answer, answered) = oneshot::channel();
-        self.give(Job::Save(Box::new(save), answer))?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
+        let given = self.give(Job::Save(Box::new(save), answer));
+        async move {
+            given?;
+            answered.await.unwrap_or_else(|_| Err(gone()))
+        }
     }
 
     /// Stores a fact about the whole database unless there is one under this key; returns the one that is stored then.

@@ -25,6 +25,10 @@ use crate::node::turn::Turn;
 /// How often a deploy is begun anew because its agent was lost, before it fails.
 const RESTARTS_MAX: u32 = 2;
 
+/// How long an agent must have been unreachable, after its machine asked for a token again, to count as gone. Long enough for an
+/// agent that is merely slow to answer one of several looks.
+const REPLACED_AFTER_MS: i64 = 15_000;
+
 /// `active` or `rebuild`: begin, if nothing stands against it.
 pub(in crate::node) fn start(mut turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Step {
     let may = match &turn.node.provision {
@@ -187,6 +191,9 @@ pub(in crate::node) fn command_goes_on(mut turn: Turn<'_>, otherwise: Outcome) -
 
 /// The agent can't be read. That is trouble, except after it was told to power off: then it is what was asked for.
 pub(in crate::node) fn agent_unreadable(mut turn: Turn<'_>) -> Step {
+    if is_replaced(&turn) {
+        return instance_lost(turn);
+    }
     let told = matches!(
         turn.node.open_command().map(|command| &command.phase),
         Some(Phase::Accepted { .. } | Phase::Unknown { .. })
@@ -255,11 +262,31 @@ pub(in crate::node) fn command_finished(mut turn: Turn<'_>, finish: Finish) -> S
     }
 }
 
+/// True when the machine's agent asked for a token anew and the one that has it has not been reachable since: it is gone, and the
+/// new one can't work without a token.
+fn is_replaced(turn: &Turn<'_>) -> bool {
+    let asked = turn
+        .node
+        .session
+        .as_ref()
+        .and_then(|session| session.asked_again_at);
+    asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= REPLACED_AFTER_MS)
+}
+
 /// The agent that worked on the node is gone. Writing an image can be begun anew; what any other step left behind nobody knows.
 fn instance_lost(mut turn: Turn<'_>) -> Step {
+    let switches_power =
+        hardware_type(&turn.node.attributes.driver).is_some_and(|known| known.switches_power);
     let Some(deploy) = deploy_of_mut(&mut turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
+    if !switches_power {
+        let text = format!(
+            "The agent restarted while {} and lost its token; a new one is only given after a power cycle, which this hardware type leaves to a person. Power the machine off, then deploy again.",
+            deploy.phase.name()
+        );
+        return fail(turn, text);
+    }
     let begun = deploy.steps.get(..=deploy.current).unwrap_or_default();
     let irreversible = begun.iter().find(|step| !step.is_core());
     if let Some(step) = irreversible {
