@@ -242,7 +242,7 @@ async fn an_agent_that_dies_is_given_up_on_within_its_limit() {
     // It dies within 0.15 s of that; its last sign of life may be a little earlier.
     let took = began.elapsed();
     assert!(took > Duration::from_secs(2), "{took:?}");
-    assert!(took < Duration::from_millis(4_500), "{took:?}");
+    assert!(took < Duration::from_millis(5_500), "{took:?}");
     assert!(
         why.contains("went silent") && why.contains("deploy.write_image"),
         "{why}"

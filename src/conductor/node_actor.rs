@@ -166,9 +166,9 @@ impl NodeActor {
                 actor.store_down = None;
                 actor.stored_version = node.version;
                 let node = Arc::new(node);
-                if let Some(counted) = actor.counted.replace(node.clone()) {
-                    measure::changed(&actor.shared.metrics, &counted, &node);
-                }
+                // What was read may be more than this actor knew to be stored.
+                let counted = actor.counted.take().unwrap_or_else(|| node.clone());
+                actor.count(&counted, &node);
                 actor.node = Some(node);
                 // The event may change nothing, and the row's deadlines count all the same.
                 actor.arm(context);
@@ -317,33 +317,40 @@ impl NodeActor {
 
     /// The change is taken: from here on it is the node.
     fn became(&mut self, before: &Node, node: &Arc<Node>) {
-        let metrics = &self.shared.metrics;
-        measure::changed(metrics, before, node);
-        self.counted = Some(node.clone());
         self.is_last_try.store(false, Ordering::Relaxed);
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
+        if !measure::is_sent(before)
+            && measure::is_sent(node)
+            && let Some(ended) = self.command_ended.take()
+        {
+            self.shared
+                .metrics
+                .command_gap_seconds
+                .observe(ended.elapsed().as_secs_f64());
+        }
+        self.count(before, node);
+        self.node = Some(node.clone());
+    }
+
+    /// Brings everything that counts nodes from `before`, which it knows, to `node`.
+    fn count(&mut self, before: &Node, node: &Arc<Node>) {
+        measure::changed(&self.shared.metrics, before, node);
+        let unanswered = &self.shared.unanswered;
         match (measure::is_sent(before), measure::is_sent(node)) {
             (false, true) => {
-                self.shared.unanswered.fetch_add(1, Ordering::AcqRel);
-                if let Some(ended) = self.command_ended.take() {
-                    metrics
-                        .command_gap_seconds
-                        .observe(ended.elapsed().as_secs_f64());
-                }
+                unanswered.fetch_add(1, Ordering::AcqRel);
             }
             (true, false) => {
-                // Never below zero: one found as sent at start was not counted.
-                let _ = self.shared.unanswered.fetch_update(
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                    |count| count.checked_sub(1),
-                );
+                // Never below zero, whatever a panic has kept from being counted.
+                let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                    count.checked_sub(1)
+                });
             }
             _ => {}
         }
-        self.node = Some(node.clone());
+        self.counted = Some(node.clone());
     }
 
     /// A commit failed, so nothing has happened. What is in the store is read again where it may be something else than thought.
