@@ -94,8 +94,9 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
         }
     };
     let down_for_ms = match store.reader.meta(ALIVE_AT).await {
+        // Negative when the clock was set back meanwhile: then the times in the rows move back too.
         Ok(Some(text)) => text.parse().map_or(0, |at: i64| {
-            clock.now().ms_since(crate::timestamp::Timestamp(at)).max(0)
+            clock.now().ms_since(crate::timestamp::Timestamp(at))
         }),
         Ok(None) | Err(_) => 0,
     };

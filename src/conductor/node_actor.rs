@@ -27,7 +27,10 @@ use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
 use super::{Answer, DeliverError};
 use crate::command::CommandId;
-use crate::node::{Event, Node, NodeId, Now, Outcome, Reply, Step, is_sign_of_life, step};
+use crate::node::{
+    Event, Node, NodeId, Now, Outcome, Reply, Step, after_trouble_with_the_store, is_sign_of_life,
+    step,
+};
 use crate::retry::Pauses;
 use crate::store::{Change, Ident, ReadError, Save, SaveError};
 use crate::timestamp::Timestamp;
@@ -76,6 +79,10 @@ pub(super) struct NodeActor {
     start: Start,
     /// None until the row was read.
     node: Option<Arc<Node>>,
+    /// The node as it was before the row had to be read again.
+    seen: Option<Arc<Node>>,
+    /// Since when nothing can be taken because of trouble with the store.
+    held_since: Option<Instant>,
     /// The node as the metrics know it.
     counted: Option<Arc<Node>>,
     /// What is in the store, once everything queued there is written.
@@ -107,8 +114,10 @@ enum Caller {
 enum Then {
     /// Take this event.
     Take(Event),
-    /// Take this event if the row still has that version; otherwise more was stored than was known.
-    Retry { version: u64, event: Event },
+    /// Nothing: what waits goes on.
+    GoOn,
+    /// Take this event, if there is one, if the row still has that version; otherwise more was stored than was known.
+    Retry { version: u64, event: Option<Event> },
 }
 
 impl NodeActor {
@@ -134,6 +143,8 @@ impl NodeActor {
                 id,
                 start,
                 node: None,
+                seen: None,
+                held_since: None,
                 counted: None,
                 stored_version: 0,
                 liveness_stored_at: None,
@@ -149,30 +160,43 @@ impl NodeActor {
         })
     }
 
-    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says.
+    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says. Signs of life that were seen and are not
+    /// stored yet are kept.
     fn load(&mut self, then: Then, context: &mut Context<Self>) {
-        self.node = None;
+        self.seen = self.node.take().or_else(|| self.seen.take());
         let reader = self.shared.reader.clone();
         let id = self.id;
         let reading = async move { reader.node(Ident::Id(id)).await };
         let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
             Ok(Some(node)) => {
                 let event = match then {
-                    Then::Take(event) => event,
+                    Then::Take(event) => Some(event),
+                    Then::GoOn => None,
                     Then::Retry { version, event } if version == node.version => event,
                     // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
-                    Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
+                    Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
                 };
                 actor.store_down = None;
                 actor.stored_version = node.version;
-                let node = Arc::new(node);
+                let held_for = actor.held_since.take().map_or(0, |since| {
+                    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
+                });
+                let seen = actor.seen.take();
+                let node = Arc::new(after_trouble_with_the_store(
+                    node,
+                    seen.as_deref(),
+                    held_for,
+                ));
                 // What was read may be more than this actor knew to be stored.
                 let counted = actor.counted.take().unwrap_or_else(|| node.clone());
                 actor.count(&counted, &node);
                 actor.node = Some(node);
                 // The event may change nothing, and the row's deadlines count all the same.
                 actor.arm(context);
-                actor.take(event, Caller::Nobody, context);
+                if let Some(event) = event {
+                    actor.take(event, Caller::Nobody, context);
+                }
+                // These come before any deadline that has passed meanwhile.
                 for event in actor.held.drain(..) {
                     context.address().do_send(Tell(event));
                 }
@@ -197,6 +221,7 @@ impl NodeActor {
     /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
     fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
         self.store_down = Some(why);
+        self.held_since.get_or_insert_with(Instant::now);
         let pause = self.store_pauses.next_pause();
         context.run_later(pause, move |actor, context| actor.load(then, context));
     }
@@ -373,7 +398,7 @@ impl NodeActor {
                 let _ = reply_to.send(Err(told));
                 match error {
                     SaveError::VersionConflict | SaveError::Unavailable(_) => {
-                        let event = Event::DeadlineReached;
+                        let event = None;
                         self.load(Then::Retry { version, event }, context);
                     }
                     SaveError::Duplicate { .. } | SaveError::Overloaded => {}
@@ -384,6 +409,7 @@ impl NodeActor {
                     DeliverError::Unavailable(why) => why,
                     _ => "the database has more to store than it can take in".to_owned(),
                 };
+                let event = Some(event);
                 self.load_later(Then::Retry { version, event }, why, context);
             }
         }
@@ -400,10 +426,13 @@ impl NodeActor {
         // The queue to the store is first in, first out: the next save may count on this one.
         self.stored_version = save.node.version;
         let saving = self.shared.writer.save(save);
-        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, _| {
+        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
             if let Err(error) = saved {
-                // The next save meets a version conflict and reads the row again.
                 tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
+                // The row is older than was counted on: unless it is read, no later sign of life could be stored either.
+                if actor.store_down.is_none() {
+                    actor.load(Then::GoOn, context);
+                }
             }
         });
         context.spawn(saving);
@@ -559,6 +588,9 @@ impl Actor for NodeActor {
         self.child = None;
         self.timer = None;
         // All that is in flight is asked for anew.
+        self.node = None;
+        self.seen = None;
+        self.held_since = None;
         self.store_down = None;
         self.held.clear();
         let first = match self.start.quarantine.take() {

@@ -94,6 +94,24 @@ async fn too_deep_and_too_big_bodies_are_refused() {
 }
 
 #[actix_web::test]
+async fn many_shallow_patches_can_not_make_a_node_that_is_too_deep_to_read() {
+    let server = server().await;
+    let document = json!({"driver": "fake-hardware", "name": "deep"});
+    let created = server.send("POST", "/v1/nodes", Some(document)).await;
+    created.has_status(201);
+    let operations: Vec<Value> = (1..300)
+        .map(|depth| json!({"op": "add", "path": format!("/extra{}", "/a".repeat(depth)), "value": {}}))
+        .collect();
+    let answer = server
+        .send("PATCH", "/v1/nodes/deep", Some(json!(operations)))
+        .await;
+    let text = answer.has_status(400).fault_string();
+    assert!(text.contains("extra/a") && text.contains("24"), "{text}");
+    let node = server.get("/v1/nodes/deep").await.has_status(200).json();
+    assert_eq!(node["extra"], json!({}));
+}
+
+#[actix_web::test]
 async fn every_bad_field_of_a_new_node_is_named_and_nothing_is_stored() {
     let server = server().await;
     for (document, field) in [

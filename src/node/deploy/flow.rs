@@ -25,9 +25,10 @@ use crate::node::turn::Turn;
 /// How often a deploy is begun anew because its agent was lost, before it fails.
 const RESTARTS_MAX: u32 = 2;
 
-/// How long an agent must have been unreachable, after its machine asked for a token again, to count as gone. Long enough for an
-/// agent that is merely slow to answer one of several looks.
-const REPLACED_AFTER_MS: i64 = 15_000;
+/// How long there must have been no sign of an agent, after its machine asked for a token again, for it to count as gone. Agents
+/// themselves ask again when they begin to write, and a network may well fail just then; but one that lives either answers a
+/// look within this time or heartbeats, as it does every three minutes at least.
+const REPLACED_AFTER_MS: i64 = 190_000;
 
 /// `active` or `rebuild`: begin, if nothing stands against it.
 pub(in crate::node) fn start(mut turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Step {
