@@ -7,7 +7,10 @@
 //!
 //! Same rules as in `real_agent.rs` for a machine that can't run the agent.
 
-#[expect(dead_code, reason = "shared with another test, which needs other parts")]
+#[expect(
+    dead_code,
+    reason = "shared with another test, which needs other parts"
+)]
 mod real_agent_support;
 
 use real_agent_support::conductor::{Conductor, Settings};

@@ -519,12 +519,18 @@ fn an_agent_that_never_comes_is_told_apart_from_one_that_went_silent() {
 }
 
 #[test]
-fn an_agent_quicker_than_the_driver_is_not_forgotten() {
+fn an_agent_gets_no_token_before_the_driver_has_rebooted_its_machine() {
     let mut world = World::available();
     world.asks(Verb::Active);
-    world.boots();
-    assert_eq!(world.state(), "deploying");
+    let lookup = Event::Lookup {
+        fresh_nonce: "of the boot before".to_owned(),
+    };
+    assert_eq!(
+        world.go(lookup).reply,
+        Reply::Refused(Refused::LookupNotAllowed)
+    );
     world.driver_says_yes();
+    world.boots();
     assert_eq!(
         world.node.open_command().unwrap().request,
         crate::command::Request::GetDeploySteps
@@ -590,10 +596,10 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         "the old one is probed: {:?}",
         world.effects
     );
-    for _ in 0..15 {
+    for _ in 0..19 {
         assert_eq!(world.state(), "wait call-back");
         world.agent_says(AgentEvent::PollFailed(gone()));
-        world.at += 1_000;
+        world.at += 10_000;
         // It asks again and again; the first time counts.
         world.go(lookup());
     }
@@ -747,26 +753,6 @@ fn a_restart_asks_again_for_what_was_in_flight_and_takes_the_downtime_off() {
     let call = world.node.driver_call.unwrap();
     world.go(Event::Resumed { down_for_ms: 10 });
     assert_eq!(world.effects, [Effect::Driver(call)]);
-}
-
-#[test]
-fn a_reboot_that_is_ordered_again_ends_the_agent_of_the_boot_before() {
-    let mut world = World::available();
-    world.asks(Verb::Active);
-    world.boots();
-    assert!(world.node.session.as_ref().unwrap().confirmed);
-    // The conductor was away before it had the driver's answer.
-    world.go(Event::Resumed { down_for_ms: 10 });
-    assert!(matches!(world.effects[..], [Effect::Driver(_)]));
-    assert_eq!(world.node.session, None);
-    world.driver_says_yes();
-    assert_eq!(world.state(), "wait call-back");
-    let reply = world
-        .go(Event::Lookup {
-            fresh_nonce: "another".to_owned(),
-        })
-        .reply;
-    assert_eq!(reply, Reply::Token { masked: false });
 }
 
 #[test]
