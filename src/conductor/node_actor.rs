@@ -26,10 +26,11 @@ use super::registry::ReplyTo;
 use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
 use super::{Answer, DeliverError};
+use crate::agent::certificate_sha256;
 use crate::command::CommandId;
 use crate::node::{
-    Event, Node, NodeId, Now, Outcome, Reply, Step, after_trouble_with_the_store, is_sign_of_life,
-    step,
+    Event, Node, NodeId, Now, Outcome, Refused, Reply, Step, TokenMatch,
+    after_trouble_with_the_store, is_sign_of_life, step,
 };
 use crate::retry::Pauses;
 use crate::store::{Change, Ident, ReadError, Save, SaveError};
@@ -620,6 +621,16 @@ impl Handler<Deliver> for NodeActor {
             (&mut event, &deliver.token, &self.node)
         {
             heartbeat.token = self.shared.key.compare(node, token.as_deref());
+            // The first certificate that comes is the only one from then on, so it must not be one that can never be used.
+            if heartbeat.token == TokenMatch::Right
+                && let Some(pem) = &heartbeat.certificate
+                && let Err(problem) = certificate_sha256(pem)
+            {
+                let field = "agent_verify_ca".to_owned();
+                let refused = Refused::BadValue { field, problem };
+                let _ = deliver.reply_to.send(Err(DeliverError::Refused(refused)));
+                return;
+            }
         }
         let reply_to = deliver.reply_to;
         self.take(event, |_| Caller::Waiting(reply_to), context);
