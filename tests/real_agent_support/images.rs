@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use actix_web::body::SizedStream;
-use actix_web::http::Method;
 use actix_web::web::Bytes;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use futures_util::stream::{self, StreamExt};
@@ -181,10 +180,6 @@ async fn serve(request: HttpRequest, shelf: web::Data<Shelf>) -> HttpResponse {
         return HttpResponse::NotFound().body("no such image");
     };
     drop(images);
-    // The agent asks for the head alone first, to see whether it gets anything.
-    if request.method() == Method::HEAD {
-        return HttpResponse::Ok().no_chunking(file.len() as u64).finish();
-    }
     let length = file.len() as u64;
     let (first, second) = (file.slice(..file.len() / 2), file.slice(file.len() / 2..));
     let (mut opened, shelf) = (shelf.is_open.subscribe(), shelf.into_inner());

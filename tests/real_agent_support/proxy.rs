@@ -9,7 +9,7 @@
 //! Without a fault it passes everything on unchanged.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -100,10 +100,10 @@ pub enum Point {
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub request: Request,
-    /// All of it was passed on and the peer has answered it.
+    /// All of it was passed on to the peer.
     pub arrived: bool,
-    /// Nothing was done to it.
-    pub unharmed: bool,
+    /// Its answer was passed back, late at worst.
+    pub answered: bool,
     pub at: Instant,
 }
 
@@ -128,6 +128,8 @@ struct State {
     absence: Option<(Absence, Matches)>,
     rules: Vec<Rule>,
     seen: Vec<Seen>,
+    /// Query of the last request that had one: it lets the test in, too.
+    query: String,
     is_over: bool,
 }
 
@@ -239,21 +241,41 @@ impl Proxy {
         (of_step.len(), arrived)
     }
 
-    /// Waits for a request that matches and was passed on and answered unharmed after this call.
+    /// Waits for a request that matches and was passed on and answered after this call.
     pub async fn passes(&self, what: &str, matches: impl Fn(&Request) -> bool) {
         let start = Instant::now();
         eventually(what, async || {
-            let passed = |seen: &Seen| {
-                seen.at > start && seen.arrived && seen.unharmed && matches(&seen.request)
-            };
+            let passed = |seen: &Seen| seen.at > start && seen.answered && matches(&seen.request);
             self.seen().iter().any(passed).then_some(())
         })
         .await;
     }
 
-    /// Waits until every fault that was ordered has happened.
-    pub async fn faults_happened(&self) {
-        eventually("the faults to happen", async || {
+    /// The agent's own word for how far the command is that carries out `step`; past all faults, and unseen by the counts.
+    pub fn agent_says(&self, step: &str) -> Option<String> {
+        let (port, query) = {
+            let state = self.shared.state();
+            (state.peer_port?, state.query.clone())
+        };
+        let request = format!(
+            "GET /v1/commands/?{query} HTTP/1.1\r\nHost: agent\r\nConnection: close\r\n\r\n"
+        );
+        let reply = read_reply(pass_on(port, request.as_bytes()).ok()?).ok()?;
+        let list: Value = serde_json::from_slice(&reply[body_start(&reply)..]).ok()?;
+        let commands = list["commands"].as_array()?;
+        // A step that runs is not named by the agent yet.
+        let is_it = |command: &&Value| {
+            let echoed = command.pointer("/command_result/deploy_step/step");
+            command["command_name"] == "execute_deploy_step"
+                && echoed.is_none_or(|echoed| echoed == step)
+        };
+        let status = commands.iter().rfind(is_it)?["command_status"].as_str()?;
+        Some(status.to_owned())
+    }
+
+    /// Waits until every fault that was ordered has met its request.
+    pub async fn faults_begun(&self) {
+        eventually("the faults to meet their requests", async || {
             self.shared.state().rules.is_empty().then_some(())
         })
         .await;
@@ -348,50 +370,57 @@ impl Gate {
 /// One connection: one request, one answer.
 fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     client.set_read_timeout(Some(REST_MAX))?;
-    let (request, bytes) = read_request(&client)?;
-    let (deed, peer_port) = {
-        let mut state = shared.state();
-        if let Some((absence, matches)) = state.absence.clone()
-            && matches(&request)
-        {
-            note(&mut state, request, false, false);
-            if absence == Absence::Silent {
-                let returned = shared.changed.wait_timeout_while(state, REST_MAX, |state| {
-                    state.absence.is_some() && !state.is_over
-                });
-                drop(returned);
-            }
-            return Ok(());
+    let (request, query, bytes) = read_request(&client)?;
+    let mut state = shared.state();
+    if !query.is_empty() {
+        state.query = query;
+    }
+    let number = state.seen.len();
+    state.seen.push(Seen {
+        request: request.clone(),
+        arrived: false,
+        answered: false,
+        at: Instant::now(),
+    });
+    if let Some((absence, matches)) = state.absence.clone()
+        && matches(&request)
+    {
+        if absence == Absence::Silent {
+            let away = |state: &mut State| state.absence.is_some() && !state.is_over;
+            drop(shared.changed.wait_timeout_while(state, REST_MAX, away));
         }
-        (take_deed(&mut state, &request), state.peer_port)
-    };
-    let unharmed = deed.is_none();
-    let forwarded = match &deed {
-        Some(Deed::Fault(Fault::LoseRequest)) => None,
-        Some(Deed::Hold(Point::Request, gate)) if gate.pass() == Decision::Cut => None,
+        return Ok(());
+    }
+    let deed = take_deed(&mut state, &request);
+    drop(state);
+
+    match &deed {
+        Some(Deed::Fault(Fault::LoseRequest)) => return Ok(()),
         Some(Deed::Fault(Fault::Answer(status, body))) => {
-            note(&mut shared.state(), request, false, false);
             return client.write_all(&answer(*status, body));
         }
-        _ => peer_port.and_then(|port| forward(port, &bytes).ok()),
-    };
-    let Some(mut reply) = forwarded else {
-        note(&mut shared.state(), request, false, unharmed);
-        return Ok(());
-    };
-    note(&mut shared.state(), request, true, unharmed);
-    match deed {
+        Some(Deed::Hold(Point::Request, gate)) if gate.pass() == Decision::Cut => return Ok(()),
+        _ => {}
+    }
+    let port = shared.state().peer_port.ok_or(io::ErrorKind::NotFound)?;
+    let peer = pass_on(port, &bytes)?;
+    shared.state().seen[number].arrived = true;
+    let mut reply = read_reply(peer)?;
+    match &deed {
         Some(Deed::Fault(Fault::LoseReply)) => return Ok(()),
         Some(Deed::Hold(Point::Reply, gate)) if gate.pass() == Decision::Cut => return Ok(()),
         Some(Deed::Fault(Fault::Truncate)) => {
             let body = body_start(&reply);
             reply.truncate(body + (reply.len() - body) / 2);
+            return client.write_all(&reply);
         }
-        Some(Deed::Fault(Fault::Delay(time))) => thread::sleep(time),
+        Some(Deed::Fault(Fault::Delay(time))) => thread::sleep(*time),
         _ => {}
     }
     client.write_all(&reply)?;
-    client.shutdown(Shutdown::Write)
+    let seen = &mut shared.state().seen[number];
+    (seen.answered, seen.at) = (true, Instant::now());
+    Ok(())
 }
 
 /// The deed that applies to this request: the oldest one ordered.
@@ -409,17 +438,8 @@ fn take_deed(state: &mut State, request: &Request) -> Option<Deed> {
     Some(deed)
 }
 
-fn note(state: &mut State, request: Request, arrived: bool, unharmed: bool) {
-    state.seen.push(Seen {
-        request,
-        arrived,
-        unharmed,
-        at: Instant::now(),
-    });
-}
-
-/// Reads one request; answers what it is, and its bytes with `Connection: close`.
-fn read_request(client: &TcpStream) -> io::Result<(Request, Vec<u8>)> {
+/// Reads one request; answers what it is, its query, and its bytes with `Connection: close`.
+fn read_request(client: &TcpStream) -> io::Result<(Request, String, Vec<u8>)> {
     let mut reader = BufReader::new(client);
     let (mut head, mut length) = (String::new(), 0);
     loop {
@@ -444,6 +464,7 @@ fn read_request(client: &TcpStream) -> io::Result<(Request, Vec<u8>)> {
     let mut words = head.split(' ');
     let mut word = || words.next().unwrap_or_default().to_owned();
     let (method, target) = (word(), word());
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let document: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |at: &str| {
         let found = document.pointer(at).and_then(Value::as_str);
@@ -451,27 +472,32 @@ fn read_request(client: &TcpStream) -> io::Result<(Request, Vec<u8>)> {
     };
     let request = Request {
         method,
-        path: target.split('?').next().unwrap_or_default().to_owned(),
+        path: path.to_owned(),
         command: text("/name"),
         step: text("/params/step/step"),
     };
+    let query = query.to_owned();
     head.push_str("Connection: close\r\n\r\n");
     let mut bytes = head.into_bytes();
     bytes.extend(body);
-    Ok((request, bytes))
+    Ok((request, query, bytes))
 }
 
-/// Asks the peer; answers all it says.
-fn forward(port: u16, request: &[u8]) -> io::Result<Vec<u8>> {
+fn pass_on(port: u16, request: &[u8]) -> io::Result<TcpStream> {
     let mut peer = TcpStream::connect(("127.0.0.1", port))?;
     peer.set_read_timeout(Some(REST_MAX))?;
     peer.write_all(request)?;
+    Ok(peer)
+}
+
+/// All the peer says, which is at least something.
+fn read_reply(mut peer: TcpStream) -> io::Result<Vec<u8>> {
     let mut reply = Vec::new();
     peer.read_to_end(&mut reply)?;
-    if reply.is_empty() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    match reply.is_empty() {
+        true => Err(io::ErrorKind::UnexpectedEof.into()),
+        false => Ok(reply),
     }
-    Ok(reply)
 }
 
 fn answer(status: u16, body: &str) -> Vec<u8> {
