@@ -25,6 +25,8 @@ pub(super) enum Reply {
     NotConnected {
         /// For people.
         why: String,
+        /// The machine itself said that nothing listens there.
+        is_refused: bool,
     },
     /// Another certificate was shown than the pinned one, so nothing was sent.
     CertificateMismatch,
@@ -47,9 +49,10 @@ impl Reply {
             return Reply::CertificateMismatch;
         }
         let connecting = error.is_connect();
+        let is_refused = connecting && is_refused(&error);
         let why = describe(error);
         if connecting {
-            Reply::NotConnected { why }
+            Reply::NotConnected { why, is_refused }
         } else {
             Reply::Broken { why }
         }
@@ -65,7 +68,7 @@ impl Reply {
 /// What the answer to a command proves.
 pub(super) fn post_answer(reply: Reply) -> PostAnswer {
     let (status, body) = match reply {
-        Reply::NotConnected { why } => return PostAnswer::NeverSent { why },
+        Reply::NotConnected { why, .. } => return PostAnswer::NeverSent { why },
         Reply::CertificateMismatch => {
             return PostAnswer::NeverSent {
                 why: Unreadable::CertificateMismatch.to_string(),
@@ -118,7 +121,10 @@ pub(super) fn post_answer(reply: Reply) -> PostAnswer {
 /// The document of a read that went well.
 pub(super) fn document(reply: Reply) -> Result<Value, Unreadable> {
     let (status, body) = match reply {
-        Reply::NotConnected { why } | Reply::Broken { why } => {
+        Reply::NotConnected {
+            is_refused: true, ..
+        } => return Err(Unreadable::NobodyListens),
+        Reply::NotConnected { why, .. } | Reply::Broken { why } => {
             return Err(Unreadable::Unreachable { why });
         }
         Reply::CertificateMismatch => return Err(Unreadable::CertificateMismatch),
@@ -217,6 +223,20 @@ fn describe(error: reqwest::Error) -> String {
         texts.push(error.to_string());
     }
     texts.join(": ")
+}
+
+fn is_refused(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        if error
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 fn is_certificate_mismatch(error: &reqwest::Error) -> bool {

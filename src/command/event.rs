@@ -109,6 +109,8 @@ pub enum Unreadable {
         /// What went wrong, for people.
         why: String,
     },
+    /// The machine answers, but no program listens at the agent's port: no agent runs there, or it has given up serving.
+    NobodyListens,
     /// 401.
     Unauthorized,
     /// The certificate is not the one that was pinned: somebody else, or another boot, answers there.
@@ -128,6 +130,7 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Unreadable::Unreachable { why } => write!(f, "the agent can't be reached: {why}"),
+            Unreadable::NobodyListens => write!(f, "no agent listens at its address"),
             Unreadable::Unauthorized => write!(f, "the agent does not accept the agent token"),
             Unreadable::CertificateMismatch => write!(
                 f,

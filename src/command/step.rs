@@ -270,6 +270,7 @@ impl Judge<'_> {
                 }
             }
             Unreadable::Unreachable { .. }
+            | Unreadable::NobodyListens
             | Unreadable::Unauthorized
             | Unreadable::CertificateMismatch
             | Unreadable::Poisoned

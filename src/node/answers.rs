@@ -28,10 +28,10 @@ pub(super) fn tell_command(mut turn: Turn<'_>, event: command::Event, otherwise:
     let Some(open) = turn.node.open_command() else {
         return turn.done(otherwise);
     };
-    let unreadable = matches!(
-        event,
-        command::Event::SurveyFailed(_) | command::Event::PollFailed(_)
-    );
+    let unreadable = match &event {
+        command::Event::SurveyFailed(why) | command::Event::PollFailed(why) => Some(why.clone()),
+        _ => None,
+    };
     let operation = turn.node.operation_id(open.id);
     let expected = turn
         .node
@@ -65,8 +65,8 @@ pub(super) fn tell_command(mut turn: Turn<'_>, event: command::Event, otherwise:
             if let Some(session) = &mut turn.node.session {
                 session.trouble = Some(text);
             }
-            if unreadable {
-                return deploy::agent_unreadable(turn);
+            if let Some(why) = unreadable {
+                return deploy::agent_unreadable(turn, &why);
             }
             deploy::command_goes_on(turn, Outcome::AgentTrouble)
         }

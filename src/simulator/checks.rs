@@ -240,7 +240,7 @@ impl Checks {
 
     /// Signs of life of so long a time may be forgotten: the store was gone, and then the process.
     pub(super) fn excuse(&mut self, for_ms: i64) {
-        self.excused_ms = self.excused_ms.max(for_ms);
+        self.excused_ms += for_ms;
     }
 
     pub(super) fn breaks(&mut self, rule: Rule, what: String, at: i64) {
@@ -515,7 +515,8 @@ impl World<'_> {
             self.checks.breaks(Rule::CommandsAreAsked, what, at);
         }
         let limits = self.setup.limits_of(self.number);
-        let slack = 1_000 + RESTART_LAG_MS * self.checks.restarts_since_sign;
+        let slack =
+            1_000 + self.checks.excused_ms + RESTART_LAG_MS * self.checks.restarts_since_sign;
         if node.deadlines.liveness.is_some() {
             let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
             let silent = at - since;
@@ -531,7 +532,9 @@ impl World<'_> {
         if node.deadlines.step.is_some() && node.open_command().is_some() {
             let limit = limit_of(&node, limits);
             let passed = at - self.checks.planned_at - self.checks.absent_since_planned;
-            let slack = 1_000 + RESTART_LAG_MS * self.checks.restarts_since_planned;
+            let slack = 1_000
+                + self.checks.excused_ms
+                + RESTART_LAG_MS * self.checks.restarts_since_planned;
             if passed > limit + slack {
                 let what = format!(
                     "{passed} ms for {}; the limit is {limit} ms",

@@ -9,6 +9,8 @@ use crate::node::{DriverAnswer, DriverCall, DriverRequest, PowerState};
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     pub(super) is_on: bool,
+    /// Some operating system runs on it, the ramdisk or what was deployed.
+    pub(super) is_up: bool,
     /// It never comes up again.
     pub(super) is_dead: bool,
     boots_from_disk: bool,
@@ -115,6 +117,7 @@ impl World<'_> {
             self.trace(|| "machine: off".to_owned());
         }
         self.machine.is_on = false;
+        self.machine.is_up = false;
         self.machine.boot += 1;
     }
 
@@ -131,8 +134,12 @@ impl World<'_> {
     }
 
     pub(super) fn boots(&mut self, boot: u32) {
-        let machine = &self.machine;
-        if machine.boot != boot || !machine.is_on || machine.is_dead || machine.boots_from_disk {
+        let machine = &mut self.machine;
+        if machine.boot != boot || !machine.is_on || machine.is_dead {
+            return;
+        }
+        machine.is_up = true;
+        if machine.boots_from_disk {
             return;
         }
         self.process_starts(boot);
@@ -152,6 +159,7 @@ impl World<'_> {
     pub(super) fn machine_dies(&mut self) {
         self.agent_ends();
         self.machine.is_dead = true;
+        self.machine.is_up = false;
         self.machine.boot += 1;
     }
 }

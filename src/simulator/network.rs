@@ -160,12 +160,20 @@ impl World<'_> {
         let Some(agent) = there.filter(|agent| agent.is_listening() && agent.url == exchange.url)
         else {
             // Nobody listens: refused at once while the machine is up, a black hole otherwise.
-            let wait = if self.machine.is_on {
+            let wait = if self.machine.is_up {
                 1
             } else {
                 CONNECT_TIMEOUT_MS
             };
-            let event = not_connected(&exchange.what, "connection refused");
+            let event = match &exchange.what {
+                Asked::Survey if self.machine.is_up => {
+                    command::Event::SurveyFailed(Unreadable::NobodyListens)
+                }
+                Asked::Poll(_) if self.machine.is_up => {
+                    command::Event::PollFailed(Unreadable::NobodyListens)
+                }
+                what => not_connected(what, "no connection in time"),
+            };
             return self.answer_after(&exchange, event, wait);
         };
         if exchange.certificate.is_some() && exchange.certificate != agent.certificate {

@@ -17,6 +17,8 @@ pub(super) enum Happening {
     ConductorUp,
     /// The row was read, or could not be.
     Loaded { life: u32, is_read: bool },
+    /// The row is read once more.
+    LoadsAgain { life: u32, number: u64 },
     /// The writer carries out a commit.
     Applied { life: u32, save: Box<Save> },
     /// The writer's answer is there.

@@ -59,6 +59,16 @@ pub(super) struct Message {
     caller: Caller,
 }
 
+impl Message {
+    fn from_nobody(event: Event) -> Message {
+        Message {
+            event,
+            token: None,
+            caller: Caller::Nobody,
+        }
+    }
+}
+
 #[derive(Debug)]
 enum Then {
     Take(Event),
@@ -110,6 +120,9 @@ struct Actor {
     node: Option<Rc<Node>>,
     seen: Option<Rc<Node>>,
     held_since: Option<i64>,
+    /// The store can't be used; what to do once the row is read.
+    store_down: Option<(u64, Then)>,
+    held: Vec<Event>,
     stored_version: u64,
     liveness_stored_at: Option<i64>,
     mailbox: VecDeque<Message>,
@@ -197,7 +210,8 @@ impl Conductor {
     /// The node as the actor has it, if it has nothing on its hands.
     pub(super) fn idle(&self) -> Option<&Rc<Node>> {
         let actor = self.actor.as_ref().filter(|_| self.is_up)?;
-        let is_idle = actor.hold.is_none() && actor.mailbox.is_empty();
+        let is_idle =
+            actor.hold.is_none() && actor.mailbox.is_empty() && actor.store_down.is_none();
         actor.node.as_ref().filter(|_| is_idle)
     }
 
@@ -306,6 +320,8 @@ impl World<'_> {
             node: None,
             seen: None,
             held_since: None,
+            store_down: None,
+            held: Vec::new(),
             stored_version: 0,
             liveness_stored_at: None,
             mailbox: VecDeque::new(),
@@ -314,7 +330,7 @@ impl World<'_> {
             child: None,
             pauses: Pauses::new(100, 5_000),
         });
-        self.load(Then::Take(Event::Resumed { down_for_ms }), 0);
+        self.load(Then::Take(Event::Resumed { down_for_ms }));
     }
 
     fn actor(&mut self) -> &mut Actor {
@@ -332,15 +348,47 @@ impl World<'_> {
         self.start_actor(0);
     }
 
-    fn load(&mut self, then: Then, pause: i64) {
+    fn load(&mut self, then: Then) {
         let took = self.random.between(1, 5);
-        let is_read = self.now + pause + took >= self.conductor.store_out_until;
+        let at = self.now + took;
+        let is_read = at < self.conductor.store_out_since || at >= self.conductor.store_out_until;
         let life = self.conductor.life;
-        let at = self.now + pause + took;
         let actor = self.actor();
         actor.seen = actor.node.take().or_else(|| actor.seen.take());
         actor.hold = Some(Hold::Loading(then));
         self.queue.plan(at, Happening::Loaded { life, is_read });
+    }
+
+    /// Reads the row after a pause; meanwhile callers are told that the store is down.
+    fn load_later(&mut self, then: Then) {
+        let now = self.now;
+        let number = self.conductor.number();
+        let life = self.conductor.life;
+        let random = &mut self.random;
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        actor.held_since.get_or_insert(now);
+        actor.store_down = Some((number, then));
+        let pause = actor.pauses.next_pause(random);
+        self.queue
+            .plan(now + pause, Happening::LoadsAgain { life, number });
+    }
+
+    pub(super) fn loads_again(&mut self, life: u32, number: u64) {
+        if life != self.conductor.life {
+            return;
+        }
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        // It stays down until the row is read.
+        if let Some((planned, then)) = &mut actor.store_down
+            && *planned == number
+        {
+            let then = std::mem::replace(then, Then::GoOn);
+            self.load(then);
+        }
     }
 
     pub(super) fn loaded(&mut self, life: u32, is_read: bool) {
@@ -351,12 +399,8 @@ impl World<'_> {
             return;
         };
         if !is_read {
-            let pause = {
-                let random = &mut self.random;
-                let actor = self.conductor.actor.as_mut().expect("it is loading");
-                actor.pauses.next_pause(random)
-            };
-            return self.load(then, pause);
+            self.load_later(then);
+            return self.pump();
         }
         let row = self.conductor.row.clone();
         let row = self.reread(&row);
@@ -370,6 +414,7 @@ impl World<'_> {
         let now = self.now;
         let actor = self.actor();
         actor.stored_version = row.version;
+        actor.store_down = None;
         let seen = actor.seen.take();
         let held_for = actor.held_since.take().map_or(0, |since| now - since);
         if forgets {
@@ -380,9 +425,17 @@ impl World<'_> {
             actor.node = Some(Rc::new(node));
             self.checks.was_held(held_for);
         }
-        match event {
-            Some(event) => self.take(event, Caller::Nobody),
-            None => self.arm(),
+        if !self.setup.quirks.forgets_the_timer {
+            self.arm();
+        }
+        if let Some(event) = event {
+            self.take(event, Caller::Nobody);
+        }
+        if let Some(actor) = &mut self.conductor.actor {
+            let held = std::mem::take(&mut actor.held);
+            actor
+                .mailbox
+                .extend(held.into_iter().map(Message::from_nobody));
         }
         self.pump();
     }
@@ -413,11 +466,7 @@ impl World<'_> {
 
     fn tell(&mut self, event: Event) {
         if let Some(actor) = &mut self.conductor.actor {
-            actor.mailbox.push_back(Message {
-                event,
-                token: None,
-                caller: Caller::Nobody,
-            });
+            actor.mailbox.push_back(Message::from_nobody(event));
             self.pump();
         }
     }
@@ -431,6 +480,15 @@ impl World<'_> {
                 (&mut message.event, &message.token, &actor.node)
             {
                 heartbeat.token = compare(node, token.as_deref());
+            }
+            if actor.store_down.is_some() {
+                let timed = message.event == Event::DeadlineReached;
+                match message.caller {
+                    Caller::Nobody if timed => actor.timer = None,
+                    Caller::Nobody => actor.held.push(message.event),
+                    caller => self.fail_caller(caller, Some(message.event)),
+                }
+                continue;
             }
             // The timer's word is only good if it still is time.
             if message.event == Event::DeadlineReached && matches!(message.caller, Caller::Nobody) {
@@ -566,7 +624,6 @@ impl World<'_> {
         if life != self.conductor.life {
             return;
         }
-        let random = &mut self.random;
         let Some(actor) = &mut self.conductor.actor else {
             return;
         };
@@ -575,9 +632,9 @@ impl World<'_> {
             let at = self.now + 1;
             return self.queue.plan(at, Happening::SignNotStored { life });
         }
-        let pause = actor.pauses.next_pause(random);
-        self.hold_begins();
-        self.load(Then::GoOn, pause);
+        if actor.store_down.is_none() {
+            self.load(Then::GoOn);
+        }
     }
 
     pub(super) fn committed(&mut self, life: u32, hold: u64, refused: Option<Refusal>) {
@@ -627,27 +684,17 @@ impl World<'_> {
         let version = self.actor().stored_version;
         match caller {
             Caller::Nobody => {
-                let random = &mut self.random;
-                let actor = self.conductor.actor.as_mut().expect("it has committed");
-                let pause = actor.pauses.next_pause(random);
                 let event = Some(event);
-                self.hold_begins();
-                self.load(Then::Retry { version, event }, pause);
+                self.load_later(Then::Retry { version, event });
             }
             caller => {
                 self.fail_caller(caller, Some(event));
                 if refusal != Refusal::Overloaded {
                     let event = None;
-                    self.hold_begins();
-                    self.load(Then::Retry { version, event }, 0);
+                    self.load(Then::Retry { version, event });
                 }
             }
         }
-    }
-
-    fn hold_begins(&mut self) {
-        let now = self.now;
-        self.actor().held_since.get_or_insert(now);
     }
 
     fn store_liveness(&mut self, node: &Rc<Node>, from_version: u64) {
@@ -850,11 +897,7 @@ impl World<'_> {
             return;
         };
         if child.busy.is_some() {
-            // A dispatch is never given up for a look.
-            let keeps = child.next.as_ref().is_some_and(|next| {
-                next.effect == command::Effect::Post && job.effect != command::Effect::Post
-            });
-            if !keeps && !drops {
+            if !drops {
                 child.next = Some(job);
             }
             return;
@@ -970,7 +1013,6 @@ impl World<'_> {
         let id = child.id;
         let next = child.next.take();
         self.ask_closed(ask);
-        // First what was kept: the answer's own effects come through the node's mailbox, after it.
         if let Some(next) = next {
             self.plan_job(next);
         }

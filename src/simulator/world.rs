@@ -183,6 +183,7 @@ impl<'s> World<'s> {
             Happening::ConductorDown(place) => self.planned_outage(place),
             Happening::ConductorUp => self.conductor_comes(),
             Happening::Loaded { life, is_read } => self.loaded(life, is_read),
+            Happening::LoadsAgain { life, number } => self.loads_again(life, number),
             Happening::Applied { life, save } => self.applied(life, *save),
             Happening::Committed {
                 life,

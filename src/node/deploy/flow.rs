@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::failure;
 use super::image::{boot_mode, problems};
 use super::state::{Deploy, DeployPhase};
-use crate::command::{Finish, Phase, Request};
+use crate::command::{Finish, Phase, Request, Unreadable};
 use crate::node::deadlines::Due;
 use crate::node::effect::{Severity, Step};
 use crate::node::event::ProvisionOptions;
@@ -24,6 +24,10 @@ use crate::node::turn::Turn;
 
 /// How often a deploy is begun anew because its agent was lost, before it fails.
 const RESTARTS_MAX: u32 = 2;
+
+/// How long after its machine asked for a token again a look may show that the agent is gone: one that asks for itself, as agents
+/// do when they begin to write, has shown by then that it lives.
+const REPLACED_AFTER_MS: i64 = 15_000;
 
 /// `active` or `rebuild`: begin, if nothing stands against it.
 pub(in crate::node) fn start(mut turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Step {
@@ -178,8 +182,8 @@ pub(in crate::node) fn command_goes_on(mut turn: Turn<'_>, otherwise: Outcome) -
 }
 
 /// The agent can't be read. That is trouble, except after it was told to power off: then it is what was asked for.
-pub(in crate::node) fn agent_unreadable(mut turn: Turn<'_>) -> Step {
-    if is_replaced(&turn) {
+pub(in crate::node) fn agent_unreadable(mut turn: Turn<'_>, why: &Unreadable) -> Step {
+    if is_replaced(&turn, why) {
         return instance_lost(turn);
     }
     let told = matches!(
@@ -250,16 +254,22 @@ pub(in crate::node) fn command_finished(mut turn: Turn<'_>, finish: Finish) -> S
     }
 }
 
-/// True when the machine's agent asked for a token anew and the one that has it has given no sign since, for longer than one that
-/// lives keeps quiet: it is gone, and the new one can't work without a token. Agents themselves ask again when they begin to write,
-/// and a network may well fail just then, so no shorter time will do.
-fn is_replaced(turn: &Turn<'_>) -> bool {
+/// True when the machine's agent asked for a token anew and the look proves that the one that has it is gone: nobody listens there, or
+/// somebody else does. Silence proves nothing: a network fails for an agent that lives, too, and that one may be writing.
+fn is_replaced(turn: &Turn<'_>, why: &Unreadable) -> bool {
+    match why {
+        Unreadable::NobodyListens | Unreadable::Unauthorized | Unreadable::CertificateMismatch => {}
+        Unreadable::Unreachable { .. }
+        | Unreadable::NotFound
+        | Unreadable::Poisoned
+        | Unreadable::Garbage { .. } => return false,
+    }
     let asked = turn
         .node
         .session
         .as_ref()
         .and_then(|session| session.asked_again_at);
-    asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= turn.now.limits.agent_quiet_max_ms)
+    asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= REPLACED_AFTER_MS)
 }
 
 /// The agent that worked on the node is gone. Writing an image can be begun anew; what any other step left behind nobody knows.
