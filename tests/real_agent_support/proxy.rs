@@ -72,6 +72,8 @@ pub enum Fault {
     LoseReply,
     /// Answered by the proxy: status and body. Not passed on.
     Answer(u16, String),
+    /// Passed on; this comes back instead of the answer.
+    Replace(u16, String),
     /// Only the first half of the answer's body comes back.
     Truncate,
     /// The answer comes that much later.
@@ -413,6 +415,9 @@ fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
             let body = body_start(&reply);
             reply.truncate(body + (reply.len() - body) / 2);
             return client.write_all(&reply);
+        }
+        Some(Deed::Fault(Fault::Replace(status, body))) => {
+            return client.write_all(&answer(*status, body));
         }
         Some(Deed::Fault(Fault::Delay(time))) => thread::sleep(*time),
         _ => {}
