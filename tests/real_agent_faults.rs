@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 
 const WRITE: &str = "write_image";
 
+/// What a gateway says of a server it can't reach.
+const PAGE: &str = "<html>502 Bad Gateway</html>";
+
 /// A conductor, a machine, and everything between and around them.
 struct Lab {
     conductor: Conductor,
@@ -204,6 +207,78 @@ async fn request_to_write_image_lost() {
     lab.ends_active(1).await;
 }
 
+/// The agent has accepted the write, and what comes back says nothing of it.
+async fn spoilt_reply(fault: Fault) {
+    let mut lab = Lab::start(Settings {
+        command_timeout: 2,
+        ..Settings::default()
+    })
+    .await;
+    lab.to_agent.harm(1, fault, is_write);
+    lab.deploy().await;
+    lab.writing(1).await;
+    let polls = Request::is_poll_of_one;
+    lab.to_agent
+        .passes("a poll of the found command", polls)
+        .await;
+    lab.ends_active(1).await;
+}
+
+#[tokio::test]
+async fn reply_to_write_image_truncated() {
+    if real_agent_is_here("reply_to_write_image_truncated") {
+        spoilt_reply(Fault::Truncate).await;
+    }
+}
+
+#[tokio::test]
+async fn reply_to_write_image_replaced_by_a_gateway() {
+    if real_agent_is_here("reply_to_write_image_replaced_by_a_gateway") {
+        spoilt_reply(Fault::Replace(502, PAGE.to_owned())).await;
+    }
+}
+
+#[tokio::test]
+async fn reply_to_write_image_too_late() {
+    if real_agent_is_here("reply_to_write_image_too_late") {
+        spoilt_reply(Fault::Delay(Duration::from_secs(3))).await;
+    }
+}
+
+/// One reply of each kind is lost, the write's excepted, in both directions.
+#[tokio::test]
+async fn replies_to_everything_else_lost() {
+    if !real_agent_is_here("replies_to_everything_else_lost") {
+        return;
+    }
+    let mut lab = Lab::start(Settings::default()).await;
+    let calls: [fn(&Request) -> bool; 2] = [Request::is_lookup, Request::is_heartbeat];
+    for call in calls {
+        lab.to_conductor.harm(1, Fault::LoseReply, call);
+    }
+    let commands = [
+        "deploy.get_deploy_steps",
+        "standby.get_partition_uuids",
+        "standby.power_off",
+    ];
+    for name in commands {
+        let is_it = move |request: &Request| request.is_command(name);
+        lab.to_agent.harm(1, Fault::LoseReply, is_it);
+    }
+    lab.deploy().await;
+    lab.writing(1).await;
+    lab.images.open();
+    lab.conductor
+        .reaches(&lab.node, &["active", "deploy failed"])
+        .await;
+    let seen = lab.to_agent.seen();
+    for name in commands {
+        let arrived = |seen: &&Seen| seen.arrived && seen.request.is_command(name);
+        assert_eq!(seen.iter().filter(arrived).count(), 1, "{name}");
+    }
+    lab.ends_active(1).await;
+}
+
 /// Longer than two heartbeats take, shorter than the limit; then all is as before.
 #[tokio::test]
 async fn network_away_for_longer_than_the_heartbeat_interval() {
@@ -294,12 +369,11 @@ async fn bad_answers_to_polls_are_asked_again() {
     .await;
     lab.deploy().await;
     lab.writing(1).await;
-    let page = "<html>502 Bad Gateway</html>";
     let fault = r#"{"faultcode": "Server", "faultstring": "database is locked"}"#;
     let faults = [
         Fault::Answer(500, fault.to_owned()),
-        Fault::Answer(500, page.to_owned()),
-        Fault::Answer(200, page.to_owned()),
+        Fault::Answer(500, PAGE.to_owned()),
+        Fault::Answer(200, PAGE.to_owned()),
         Fault::Answer(200, "{}".to_owned()),
         Fault::Answer(200, String::new()),
         Fault::Truncate,

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Plain HTTP, one request to a connection. Threads of its own, so that a test that waits never holds up the traffic.
-//! Without a fault it passes everything on unchanged.
+//! Without a fault it passes everything on unchanged, and it listens exactly as long as the one behind it does: whoever calls
+//! a process that has died is refused by its machine.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,10 +17,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::eventually;
+use super::{eventually, free_port};
 
 /// Longest time a message may rest anywhere in the proxy.
 const REST_MAX: Duration = Duration::from_secs(90);
+
+const PAUSE_BETWEEN_ACCEPTS: Duration = Duration::from_millis(10);
 
 /// One request, as far as faults and counts tell requests apart.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +75,8 @@ pub enum Fault {
     LoseReply,
     /// Answered by the proxy: status and body. Not passed on.
     Answer(u16, String),
+    /// Passed on; this comes back instead of the answer.
+    Replace(u16, String),
     /// Only the first half of the answer's body comes back.
     Truncate,
     /// The answer comes that much later.
@@ -153,22 +158,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens, with nobody behind it yet: connections are closed.
+    /// With nobody behind it yet.
     pub fn start() -> Proxy {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
-        let port = listener.local_addr().expect("an address").port();
+        let port = free_port();
         let shared = Arc::<Shared>::default();
         let serving = shared.clone();
-        thread::spawn(move || {
-            for connection in listener.incoming().flatten() {
-                if serving.state().is_over {
-                    return;
-                }
-                let shared = serving.clone();
-                // A peer that goes away in the middle is no concern of the test.
-                thread::spawn(move || drop(serve(&shared, connection)));
-            }
-        });
+        thread::spawn(move || listen(&serving, port));
         Proxy {
             port,
             url: format!("http://127.0.0.1:{port}"),
@@ -293,7 +288,6 @@ impl Drop for Proxy {
         }
         drop(state);
         self.shared.changed.notify_all();
-        drop(TcpStream::connect(("127.0.0.1", self.port))); // so that it notices
         if thread::panicking() {
             let seen = self.seen();
             println!("--- the last requests through the proxy on {}", self.port);
@@ -367,6 +361,45 @@ impl Gate {
     }
 }
 
+/// Listens while the peer does, or while a test says what becomes of connections.
+fn listen(shared: &Arc<Shared>, port: u16) {
+    let mut listener = None;
+    loop {
+        thread::sleep(PAUSE_BETWEEN_ACCEPTS);
+        let (peer, absent) = {
+            let state = shared.state();
+            if state.is_over {
+                return;
+            }
+            (state.peer_port, state.absence.is_some())
+        };
+        if !absent && !peer.is_some_and(is_listened_on) {
+            listener = None;
+            continue;
+        }
+        let open = listener.get_or_insert_with(|| {
+            let open = TcpListener::bind(("127.0.0.1", port)).expect("a port of its own");
+            open.set_nonblocking(true).expect("a plain socket");
+            open
+        });
+        while let Ok((connection, _)) = open.accept() {
+            let shared = shared.clone();
+            // A peer that goes away in the middle is no concern of the test.
+            thread::spawn(move || drop(serve(&shared, connection)));
+        }
+    }
+}
+
+/// Whether a process listens on the loopback port; without a connection, which it might mind.
+fn is_listened_on(port: u16) -> bool {
+    let sockets = std::fs::read_to_string("/proc/net/tcp").expect("Linux tells its sockets");
+    let (address, listening) = (format!("0100007F:{port:04X}"), "0A");
+    sockets.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        words.nth(1) == Some(address.as_str()) && words.nth(1) == Some(listening)
+    })
+}
+
 /// One connection: one request, one answer.
 fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
     client.set_read_timeout(Some(REST_MAX))?;
@@ -413,6 +446,9 @@ fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
             let body = body_start(&reply);
             reply.truncate(body + (reply.len() - body) / 2);
             return client.write_all(&reply);
+        }
+        Some(Deed::Fault(Fault::Replace(status, body))) => {
+            return client.write_all(&answer(*status, body));
         }
         Some(Deed::Fault(Fault::Delay(time))) => thread::sleep(*time),
         _ => {}
