@@ -13,13 +13,14 @@
 )]
 mod real_agent_support;
 
+use std::time::{Duration, Instant};
+
 use real_agent_support::conductor::{Conductor, Settings};
 use real_agent_support::images::{Image, ImageServer};
 use real_agent_support::machine::{Agent, Machine};
 use real_agent_support::proxy::{Absence, Fault, Point, Proxy, Request, Seen};
 use real_agent_support::{eventually, real_agent_is_here};
 use serde_json::{Value, json};
-use std::time::{Duration, Instant};
 
 const WRITE: &str = "write_image";
 
@@ -409,6 +410,40 @@ async fn agent_killed_in_the_write_and_restarted() {
     lab.boot();
     lab.writing(2).await;
     lab.ends_active(2).await;
+}
+
+/// The same, and the conductor is dead meanwhile: nobody sees the agent go and come.
+#[tokio::test]
+async fn machine_restarted_by_itself_while_the_conductor_was_dead() {
+    if !real_agent_is_here("machine_restarted_by_itself_while_the_conductor_was_dead") {
+        return;
+    }
+    let mut lab = Lab::start(Settings::default()).await;
+    lab.deploy().await;
+    lab.writing(1).await;
+    lab.conductor.kill();
+    lab.boot();
+    lab.conductor.start_again().await;
+    lab.power_cycled(1).await;
+    lab.boot();
+    lab.writing(2).await;
+    lab.ends_active(2).await;
+}
+
+/// An agent dies with the token it has just got. The next one gets it as well, for nobody has used it yet.
+#[tokio::test]
+async fn agent_restarted_before_its_first_heartbeat() {
+    if !real_agent_is_here("agent_restarted_before_its_first_heartbeat") {
+        return;
+    }
+    let mut lab = Lab::start(Settings::default()).await;
+    let heartbeat = lab.to_conductor.hold(Point::Request, Request::is_heartbeat);
+    lab.deploy().await;
+    heartbeat.reached().await;
+    lab.boot();
+    heartbeat.cut();
+    lab.writing(1).await;
+    lab.ends_active(1).await;
 }
 
 /// Killed eleven times, at every stage there is; the machine notices nothing.
