@@ -2,8 +2,10 @@
 //!
 //! Exit codes: 0 as asked, 1 it failed (the reason is on standard error), 2 the command line or the configuration is at fault.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
@@ -11,6 +13,7 @@ use crate::config::{self, Config, LogFormat, Overrides};
 use crate::demo::{self, ConductorSettings, DemoOptions, RunningConductor, StartConductor};
 use crate::observe::trace;
 use crate::serve;
+use crate::simulator::{self, Faults, Options};
 
 /// A bare-metal conductor: takes machines from a rack to a running system, by way of the ironic-python-agent ramdisk.
 #[derive(Debug, Parser)]
@@ -26,6 +29,8 @@ enum Role {
     Serve(ConfigOptions),
     /// See it at work: a conductor and simulated machines on loopback, deployed before your eyes.
     Demo(DemoOptions),
+    /// Let the very same core live through a made-up world where everything goes wrong, and check that the rules hold.
+    Simulate(SimulateOptions),
     /// Print the effective configuration, secrets masked; or say everything that is wrong with it.
     Config(ConfigOptions),
 }
@@ -38,6 +43,49 @@ struct ConfigOptions {
     /// A single setting, which wins over the file and the environment; may be repeated.
     #[arg(long = "set", value_name = "SECTION.KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
+}
+
+#[derive(Debug, clap::Args)]
+struct SimulateOptions {
+    /// How many nodes.
+    #[arg(long, default_value_t = 100)]
+    nodes: u64,
+    /// For how many days of the world's time; fractions are fine.
+    #[arg(long, default_value_t = 1.0)]
+    days: f64,
+    /// The same in milliseconds, as the command that replays a violation has it.
+    #[arg(long, conflicts_with = "days")]
+    span_ms: Option<i64>,
+    /// What everything follows from; made up and printed if it is not given.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Which kinds of faults: all, none, harmless (those that must never fail a deploy), or some, separated by commas.
+    #[arg(long, default_value = "all", value_parser = Faults::parse)]
+    faults: Faults,
+    /// Only this node.
+    #[arg(long)]
+    node: Option<u64>,
+    /// Only the faults with these numbers, as the command that replays a violation has them; or none.
+    #[arg(long, value_parser = parse_strikes)]
+    strikes: Option<Strikes>,
+    /// Don't look for the shortest way to a violation.
+    #[arg(long)]
+    no_shrink: bool,
+}
+
+/// Numbers of faults.
+#[derive(Debug, Clone)]
+struct Strikes(BTreeSet<u64>);
+
+fn parse_strikes(text: &str) -> Result<Strikes, String> {
+    if text == "none" {
+        return Ok(Strikes(BTreeSet::new()));
+    }
+    let numbers = text.split(',').map(|word| word.trim().parse());
+    numbers
+        .collect::<Result<_, _>>()
+        .map(Strikes)
+        .map_err(|_| "write numbers separated by commas, or none".to_owned())
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {
@@ -61,8 +109,78 @@ pub fn run() -> ExitCode {
             }
             Err(code) => code,
         },
+        Role::Simulate(options) => simulate(&options),
         Role::Demo(options) => actix_web::rt::System::new().block_on(hold_demo(options)),
     }
+}
+
+fn simulate(asked: &SimulateOptions) -> ExitCode {
+    const DAY_MS: f64 = 86_400_000.0;
+    let seed = asked.seed.unwrap_or_else(|| {
+        let mut bytes = [0; 4];
+        getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+        u64::from(u32::from_le_bytes(bytes))
+    });
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "an odd length is only a short or a long run"
+    )]
+    let span_ms = asked.span_ms.unwrap_or((asked.days * DAY_MS) as i64);
+    let options = Options {
+        only_node: asked.node,
+        faults: asked.faults,
+        keep: asked.strikes.clone().map(|strikes| strikes.0),
+        threads: std::thread::available_parallelism().map_or(1, usize::from),
+        ..Options::new(seed, asked.nodes, span_ms)
+    };
+    println!(
+        "seed {seed}: {} nodes, {:.2} days, faults: {}",
+        asked.nodes,
+        span_ms as f64 / DAY_MS,
+        asked.faults
+    );
+    let began = Instant::now();
+    let report = simulator::run(&options);
+    let took = began.elapsed().as_secs_f64();
+    print!("{}", report.tally.text(asked.faults));
+    println!(
+        "{:<20}{} in {took:.1} s, {:.0}/s",
+        "events",
+        report.tally.events,
+        report.tally.events as f64 / took
+    );
+    println!("{:<20}{}", "violations", report.violations);
+    println!("{:<20}{:016x}", "digest", report.digest);
+    let Some((node, violation)) = report.broken else {
+        return ExitCode::SUCCESS;
+    };
+    println!(
+        "\nBROKEN on node {node}: {}\n  {}",
+        violation.rule.sentence(),
+        violation.what
+    );
+    let shrunk = (!asked.no_shrink)
+        .then(|| simulator::shrink(&options, node))
+        .flatten();
+    match shrunk {
+        Some(shrunk) => {
+            println!("\nThe shortest way there that was found:");
+            for line in simulator::told_briefly(&shrunk.lines) {
+                println!("  {line}");
+            }
+            println!(
+                "{}: {}",
+                shrunk.violation.rule.sentence(),
+                shrunk.violation.what
+            );
+            println!("\nReplay it: {}", shrunk.command());
+        }
+        None => println!(
+            "\nReplay it: upbeat simulate --seed {seed} --nodes {} --span-ms {span_ms} --faults {} --node {node}",
+            asked.nodes, asked.faults
+        ),
+    }
+    ExitCode::FAILURE
 }
 
 fn load(options: &ConfigOptions) -> Result<Config, ExitCode> {

@@ -295,6 +295,8 @@ impl Config {
         let ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         Limits {
             deploy_callback_timeout_ms: ms(self.conductor.deploy_callback_timeout),
+            // Agents report every 0.3 to 0.6 of it, and try again within 10 s when that fails.
+            agent_quiet_max_ms: ms(self.agent.heartbeat_timeout.saturating_mul(6) / 10 + 10),
             write_image_limit_ms: ms(self.conductor.write_image_limit),
             command_limit_ms: ms(self.conductor.command_limit),
             driver_limit_ms: ms(self.conductor.power_state_change_timeout),

@@ -14,6 +14,7 @@
 //! | [`driver`] | power and boot device | shell |
 //! | [`http`] | what agents and operators call | shell |
 //! | [`observe`], [`config`], [`clock`], [`retry`] | metrics and logs, settings, the time, growing pauses | shell |
+//! | [`simulator`] | the core in a world made of a seed, where everything goes wrong and the rules are checked | pure |
 //! | [`serve`], [`cli`], [`demo`] | put it all together: the daemon; a fleet of simulated machines | outermost |
 //!
 //! `tests/architecture.rs` holds who may use whom; `ops/decisions/` says why things are as they are.
@@ -55,5 +56,6 @@ pub mod node;
 pub mod observe;
 pub mod retry;
 pub mod serve;
+pub mod simulator;
 pub mod store;
 pub mod timestamp;

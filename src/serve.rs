@@ -27,6 +27,10 @@ const ALIVE_NOTED_EVERY: Duration = Duration::from_secs(5);
 const ALIVE_AT: &str = "conductor_alive_at";
 /// Where the fingerprint of the token key is kept in the store.
 const KEY_FINGERPRINT: &str = "token_key_fingerprint";
+/// How long a stop waits for answers of agents that are on their way.
+const DRAINED_WITHIN: Duration = Duration::from_secs(4);
+/// How long it waits for requests that are being answered.
+const REQUESTS_ENDED_WITHIN_S: u64 = 4;
 /// How often the actor threads are asked how late they answer.
 const LAG_ASKED_EVERY: Duration = Duration::from_secs(1);
 
@@ -90,8 +94,9 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
         }
     };
     let down_for_ms = match store.reader.meta(ALIVE_AT).await {
+        // Negative when the clock was set back meanwhile: then the times in the rows move back too.
         Ok(Some(text)) => text.parse().map_or(0, |at: i64| {
-            clock.now().ms_since(crate::timestamp::Timestamp(at)).max(0)
+            clock.now().ms_since(crate::timestamp::Timestamp(at))
         }),
         Ok(None) | Err(_) => 0,
     };
@@ -190,6 +195,7 @@ impl Running {
     /// Stops: no new requests, those in flight get their time, everything decided is stored.
     pub async fn stop(self) {
         self.http.stop(true).await;
+        self.conductor.drain(DRAINED_WITHIN).await;
         for helper in &self.helpers {
             helper.abort();
         }
@@ -274,6 +280,7 @@ fn http_settings(config: &Config) -> HttpSettings {
         },
         (Auth::HttpBasic | Auth::None, _) => http::Auth::None,
     };
+    settings.stop_grace_s = REQUESTS_ENDED_WITHIN_S;
     settings.agent.endpoints_enabled = config.api.enable_ramdisk_endpoints;
     settings.agent.heartbeat_timeout_s =
         u32::try_from(config.agent.heartbeat_timeout).unwrap_or(u32::MAX);

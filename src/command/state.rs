@@ -124,6 +124,34 @@ pub enum Finish {
     Abandoned,
 }
 
+impl Finish {
+    /// The word for logs, metrics and the ledger.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Finish::Succeeded { .. } => "succeeded",
+            Finish::Failed { .. } => "failed",
+            Finish::VersionMismatch => "version_mismatch",
+            Finish::Refused { .. } => "refused",
+            Finish::InstanceLost => "instance_lost",
+            Finish::Abandoned => "abandoned",
+        }
+    }
+
+    /// What is worth keeping of it: a result is used at once and told nowhere else.
+    fn kept(&self) -> Finish {
+        match self {
+            Finish::Succeeded { .. } => Finish::Succeeded {
+                result: Value::Null,
+            },
+            Finish::Failed { .. }
+            | Finish::VersionMismatch
+            | Finish::Refused { .. }
+            | Finish::InstanceLost
+            | Finish::Abandoned => self.clone(),
+        }
+    }
+}
+
 /// One command and everything known of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Command {
@@ -156,14 +184,21 @@ impl Command {
         }
     }
 
-    /// The command, given up if it had not ended.
-    pub fn abandoned(mut self) -> Command {
-        if self.is_open() {
-            self.phase = Phase::Ended {
-                finish: Finish::Abandoned,
-            };
-        }
+    /// The command, ended as `finish`.
+    pub fn ended(mut self, finish: &Finish) -> Command {
+        self.phase = Phase::Ended {
+            finish: finish.kept(),
+        };
         self
+    }
+
+    /// The command, given up if it had not ended.
+    pub fn abandoned(self) -> Command {
+        if self.is_open() {
+            self.ended(&Finish::Abandoned)
+        } else {
+            self
+        }
     }
 
     /// True until it has ended.

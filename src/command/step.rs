@@ -112,11 +112,13 @@ pub fn step(
             Phase::Sent { .. } | Phase::Ended { .. } => at.nothing(),
         },
         Event::Recovered => match &command.phase {
-            Phase::Planned | Phase::Unknown { .. } | Phase::Accepted { by_list: true, .. } => {
+            Phase::Planned | Phase::Accepted { by_list: true, .. } => {
                 at.next(Effect::Survey(Pace::Now))
             }
             Phase::Accepted { by_list: false, .. } => at.next(Effect::Poll(Pace::Now)),
             Phase::Sent { .. } => at.unknown(),
+            // The clock may have been set meanwhile: evidence by time is taken anew.
+            Phase::Unknown { since, .. } => at.unknown_since(*since),
             Phase::Ended { .. } => at.nothing(),
         },
     }
@@ -316,12 +318,8 @@ impl Judge<'_> {
     }
 
     fn finished(&self, finish: Finish) -> Step {
-        let mut command = self.command.clone();
-        command.phase = Phase::Ended {
-            finish: finish.clone(),
-        };
         Step {
-            command,
+            command: self.command.clone().ended(&finish),
             effect: None,
             verdict: Some(Verdict::Finished(finish)),
         }
@@ -343,9 +341,13 @@ impl Judge<'_> {
     }
 
     fn unknown(&self) -> Step {
+        self.unknown_since(self.now)
+    }
+
+    fn unknown_since(&self, since: Timestamp) -> Step {
         let mut command = self.command.clone();
         command.phase = Phase::Unknown {
-            since: self.now,
+            since,
             absent_since: None,
         };
         Step {

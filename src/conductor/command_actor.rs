@@ -4,13 +4,15 @@
 //! the node's actor, marked with the command and the dispatch it belongs to.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use actix::{
-    Actor, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context, Handler, Message,
-    SpawnHandle, Supervised, WrapFuture as _,
+    Actor, ActorContext as _, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context,
+    Handler, Message, SpawnHandle, Supervised, WrapFuture as _,
 };
 use serde_json::Value;
+use tokio::sync::watch;
 
 use super::measure;
 use super::node_actor::{NodeActor, Tell};
@@ -50,8 +52,18 @@ pub(super) struct CommandActor {
     waiting: Option<SpawnHandle>,
     /// A request is under way.
     busy: bool,
-    /// What to do when it has ended.
+    /// Asked for meanwhile; begun when that request has ended. The newest counts.
     next: Option<Do>,
+    /// Closed when the node lets go of this actor.
+    leash: watch::Receiver<()>,
+}
+
+/// A node's hold on the actor of its open command. Dropping it ends the actor and closes the connection of a request that is
+/// under way, so that nothing arrives at the agent any more once the node has begun to find out what did.
+pub(super) struct Child {
+    pub(super) command: CommandId,
+    pub(super) address: Addr<CommandActor>,
+    _leash: watch::Sender<()>,
 }
 
 impl CommandActor {
@@ -61,7 +73,7 @@ impl CommandActor {
         node: NodeId,
         command: CommandId,
         parent: Addr<NodeActor>,
-    ) -> Addr<CommandActor> {
+    ) -> Child {
         let watcher = CommandWatcher {
             shared: shared.clone(),
             node,
@@ -69,7 +81,8 @@ impl CommandActor {
             parent: parent.clone(),
         };
         let intensity = shared.settings.intensity;
-        supervise::start(arbiter, 8, intensity, move |_| {
+        let (hold, leash) = watch::channel(());
+        let address = supervise::start(arbiter, 8, intensity, move |_| {
             let actor = CommandActor {
                 shared,
                 node,
@@ -80,9 +93,34 @@ impl CommandActor {
                 waiting: None,
                 busy: false,
                 next: None,
+                leash,
             };
             (actor, watcher)
-        })
+        });
+        Child {
+            command,
+            address,
+            _leash: hold,
+        }
+    }
+
+    /// Does what was asked for, at its pace, in place of what was to be done before.
+    fn begin(&mut self, job: Do, context: &mut Context<Self>) {
+        if let Some(waiting) = self.waiting.take() {
+            context.cancel_future(waiting);
+        }
+        let delay = match job.effect {
+            Effect::Survey(_) | Effect::Poll(_) if self.shared.draining.load(Ordering::Acquire) => {
+                return;
+            }
+            Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
+            Effect::Post => Duration::ZERO,
+        };
+        if delay.is_zero() {
+            return self.request(job, context);
+        }
+        self.waiting =
+            Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
     }
 
     fn delay(&mut self, pace: Pace) -> Duration {
@@ -120,26 +158,10 @@ impl CommandActor {
             // The parent's mailbox lives as long as the node; this address has a place of its own in it.
             actor.parent.do_send(Tell(event));
             if let Some(next) = actor.next.take() {
-                actor.plan(next, context);
+                actor.begin(next, context);
             }
         });
         context.spawn(asking);
-    }
-
-    /// Begins with `job`, now or after the pause it asks for; what was planned before it is no longer wanted.
-    fn plan(&mut self, job: Do, context: &mut Context<Self>) {
-        if let Some(waiting) = self.waiting.take() {
-            context.cancel_future(waiting);
-        }
-        let delay = match job.effect {
-            Effect::Survey(pace) | Effect::Poll(pace) => self.delay(pace),
-            Effect::Post => Duration::ZERO,
-        };
-        if delay.is_zero() {
-            return self.request(job, context);
-        }
-        self.waiting =
-            Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
     }
 }
 
@@ -199,6 +221,13 @@ fn brief(event: &command::Event) -> String {
 
 impl Actor for CommandActor {
     type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Context<Self>) {
+        let mut leash = self.leash.clone();
+        // Nothing is ever sent: it returns when the node has let go.
+        let let_go = async move { leash.changed().await.is_err() }.into_actor(self);
+        context.spawn(let_go.map(|_, _, context| context.stop()));
+    }
 }
 
 impl Supervised for CommandActor {
@@ -215,18 +244,12 @@ impl Handler<Do> for CommandActor {
     type Result = ();
 
     fn handle(&mut self, job: Do, context: &mut Context<Self>) {
-        if !self.busy {
-            return self.plan(job, context);
-        }
-        // A heartbeat may have made the node look a second time, and the answer to the first look may meanwhile have made it
-        // dispatch: a dispatch is never given up for a look.
-        let keeps = self
-            .next
-            .as_ref()
-            .is_some_and(|next| next.effect == Effect::Post && job.effect != Effect::Post);
-        if !keeps {
+        if self.busy {
+            // Not dropped: the answer to the request under way may be of no use to what the command has become since.
             self.next = Some(job);
+            return;
         }
+        self.begin(job, context);
     }
 }
 

@@ -73,11 +73,13 @@ fn ask_agent(
 
 fn call_driver(
     actor: &mut NodeActor,
-    node: &Node,
+    node: &Arc<Node>,
     call: DriverCall,
     context: &mut Context<NodeActor>,
 ) {
-    let answering = actor.shared().drivers.call(node, call.request);
+    let (shared, node) = (actor.shared().clone(), node.clone());
+    // Called only after whoever asked was answered: what a driver does wrong does not undo what is stored.
+    let answering = async move { shared.drivers.call(&node, call.request).await };
     let answering = wrap_future::<_, NodeActor>(answering).map(move |answer, _, context| {
         // Through the mailbox, so that it waits its turn behind a commit in progress.
         context.address().do_send(Tell(Event::Driver {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::command::{Finish, Phase};
+use crate::command::Phase;
 use crate::node::{Node, ProvisionState};
 use crate::observe::metrics::{
     CommandLabel, EventLabel, Metrics, OutcomeLabel, ProvisionStateLabel, RestartLabel,
@@ -85,7 +85,11 @@ pub(super) fn recovered(metrics: &Metrics, node: &Node) {
     if is_unknown(node) {
         metrics.commands_unknown.inc();
     }
-    if node.quarantine.is_some() {
+}
+
+/// Quarantined nodes were found in the store at start.
+pub(super) fn quarantined(metrics: &Metrics, nodes: &[Node]) {
+    for _ in nodes.iter().filter(|node| node.quarantine.is_some()) {
         metrics.quarantined_nodes.inc();
     }
 }
@@ -93,33 +97,20 @@ pub(super) fn recovered(metrics: &Metrics, node: &Node) {
 /// The command that ended between the two, if one did.
 pub(super) fn ended(before: &Node, after: &Node) -> Option<CommandLabel> {
     let open = before.open_command()?;
-    let now = after
-        .command
-        .as_ref()
-        .filter(|command| command.id == open.id)?;
+    let now = after.command_numbered(open.id)?;
     let Phase::Ended { finish } = &now.phase else {
         return None;
     };
     Some(CommandLabel {
         command: now.request.full_name(),
-        outcome: match finish {
-            Finish::Succeeded { .. } => "succeeded",
-            Finish::Failed { .. } => "failed",
-            Finish::VersionMismatch => "version_mismatch",
-            Finish::Refused { .. } => "refused",
-            Finish::InstanceLost => "instance_lost",
-            Finish::Abandoned => "abandoned",
-        },
+        outcome: finish.name(),
     })
 }
 
-/// True when a dispatch was decided between the two.
-pub(super) fn is_dispatched(before: &Node, after: &Node) -> bool {
-    let is_sent = |node: &Node| {
-        node.open_command()
-            .is_some_and(|command| matches!(command.phase, Phase::Sent { .. }))
-    };
-    !is_sent(before) && is_sent(after)
+/// True while a command was sent and its answer is not stored.
+pub(super) fn is_sent(node: &Node) -> bool {
+    node.open_command()
+        .is_some_and(|command| matches!(command.phase, Phase::Sent { .. }))
 }
 
 fn is_unknown(node: &Node) -> bool {

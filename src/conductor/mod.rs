@@ -19,7 +19,7 @@ pub mod supervise;
 mod token;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::Arbiter;
@@ -38,6 +38,9 @@ use crate::node::{Event, Heartbeat, Node, NodeId, Refused, Reply, TokenMatch};
 use crate::observe::metrics::Metrics;
 use crate::store::{Change, Ident, ReadError, Reader, Save, SaveError, Writer};
 use crate::timestamp::Timestamp;
+
+/// How often a conductor that stops looks whether all answers are there.
+const DRAIN_LOOKED_AT_EVERY: Duration = Duration::from_millis(20);
 
 /// The conductor as the HTTP side sees it. Cheap to clone.
 #[derive(Clone)]
@@ -117,6 +120,8 @@ impl Conductor {
             agents: connections.agents,
             metrics: connections.metrics,
             registry,
+            draining: AtomicBool::new(false),
+            unanswered: AtomicUsize::new(0),
         };
         Conductor {
             shared: Arc::new(shared),
@@ -247,6 +252,16 @@ impl Conductor {
             let _ = answered.await;
         }
         asked.elapsed()
+    }
+
+    /// Asks agents nothing new and waits until every command that was sent has its answer stored, at most for `longest`: what is
+    /// answered needs no finding out after the next start.
+    pub async fn drain(&self, longest: Duration) {
+        self.shared.draining.store(true, Ordering::Release);
+        let until = Instant::now() + longest;
+        while self.shared.unanswered.load(Ordering::Acquire) > 0 && Instant::now() < until {
+            tokio::time::sleep(DRAIN_LOOKED_AT_EVERY).await;
+        }
     }
 
     /// Ends all actors. What is in flight is in the rows and is found again at the next start.

@@ -7,10 +7,11 @@
 //!                            └─ anything else ─▶ commit (nothing else is taken meanwhile) ─▶ effects ─▶ answer
 //! ```
 //! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
-//! taken again until it is stored.
+//! taken again until it is stored. Until then callers are told to come again, and what else nobody waits for is held.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::fut::wrap_future;
@@ -19,7 +20,7 @@ use actix::{
     Handler, Message, SpawnHandle, Supervised,
 };
 
-use super::command_actor::CommandActor;
+use super::command_actor::{Child, CommandActor};
 use super::measure;
 use super::registry::ReplyTo;
 use super::shared::Shared;
@@ -28,10 +29,11 @@ use super::{Answer, DeliverError};
 use crate::agent::certificate_sha256;
 use crate::command::CommandId;
 use crate::node::{
-    Event, Node, NodeId, Now, Outcome, Refused, Reply, Step, TokenMatch, is_sign_of_life, step,
+    Event, Node, NodeId, Now, Outcome, Refused, Reply, Step, TokenMatch,
+    after_trouble_with_the_store, is_sign_of_life, step,
 };
 use crate::retry::Pauses;
-use crate::store::{Change, Ident, Save, SaveError};
+use crate::store::{Change, Ident, ReadError, Save, SaveError};
 use crate::timestamp::Timestamp;
 
 /// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
@@ -78,15 +80,27 @@ pub(super) struct NodeActor {
     start: Start,
     /// None until the row was read.
     node: Option<Arc<Node>>,
+    /// The node as it was before the row had to be read again.
+    seen: Option<Arc<Node>>,
+    /// Since when nothing can be taken because of trouble with the store.
+    held_since: Option<Instant>,
+    /// The node as the metrics know it.
+    counted: Option<Arc<Node>>,
     /// What is in the store, once everything queued there is written.
     stored_version: u64,
     /// When a sign of life was last handed to the store.
     liveness_stored_at: Option<Instant>,
     /// When the last command ended, until the next one is sent.
     command_ended: Option<Instant>,
-    child: Option<(CommandId, Addr<CommandActor>)>,
+    child: Option<Child>,
     timer: Option<(Timestamp, SpawnHandle)>,
     store_pauses: Pauses,
+    /// Why the store can't be used, until it is tried again.
+    store_down: Option<String>,
+    /// Events that came meanwhile and must not be lost.
+    held: Vec<Event>,
+    /// See [`NodeWatcher`].
+    is_last_try: Arc<AtomicBool>,
 }
 
 /// Who is told what became of an event.
@@ -101,8 +115,10 @@ enum Caller {
 enum Then {
     /// Take this event.
     Take(Event),
-    /// Take this event if the row still has that version; otherwise more was stored than was known.
-    Retry { version: u64, event: Event },
+    /// Nothing: what waits goes on.
+    GoOn,
+    /// Take this event, if there is one, if the row still has that version; otherwise more was stored than was known.
+    Retry { version: u64, event: Option<Event> },
 }
 
 impl NodeActor {
@@ -116,10 +132,11 @@ impl NodeActor {
         let intensity = shared.settings.intensity;
         let on = arbiter.clone();
         supervise::start(arbiter, capacity, intensity, move |_| {
+            let is_last_try = Arc::new(AtomicBool::new(start.quarantine.is_some()));
             let watcher = NodeWatcher {
                 shared: shared.clone(),
                 id,
-                is_last_try: start.quarantine.is_some(),
+                is_last_try: is_last_try.clone(),
             };
             let actor = NodeActor {
                 shared,
@@ -127,37 +144,63 @@ impl NodeActor {
                 id,
                 start,
                 node: None,
+                seen: None,
+                held_since: None,
+                counted: None,
                 stored_version: 0,
                 liveness_stored_at: None,
                 command_ended: None,
                 child: None,
                 timer: None,
                 store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
+                store_down: None,
+                held: Vec::new(),
+                is_last_try,
             };
             (actor, watcher)
         })
     }
 
-    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says.
-    fn load(&mut self, then: Then, pause: Duration, context: &mut Context<Self>) {
-        self.node = None;
+    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says. Signs of life that were seen and are not
+    /// stored yet are kept.
+    fn load(&mut self, then: Then, context: &mut Context<Self>) {
+        self.seen = self.node.take().or_else(|| self.seen.take());
         let reader = self.shared.reader.clone();
         let id = self.id;
-        let reading = async move {
-            tokio::time::sleep(pause).await;
-            reader.node(Ident::Id(id)).await
-        };
+        let reading = async move { reader.node(Ident::Id(id)).await };
         let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
             Ok(Some(node)) => {
                 let event = match then {
-                    Then::Take(event) => event,
+                    Then::Take(event) => Some(event),
+                    Then::GoOn => None,
                     Then::Retry { version, event } if version == node.version => event,
                     // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
-                    Then::Retry { .. } => Event::Resumed { down_for_ms: 0 },
+                    Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
                 };
+                actor.store_down = None;
                 actor.stored_version = node.version;
-                actor.node = Some(Arc::new(node));
-                actor.take(event, Caller::Nobody, context);
+                let held_for = actor.held_since.take().map_or(0, |since| {
+                    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
+                });
+                let seen = actor.seen.take();
+                let node = Arc::new(after_trouble_with_the_store(
+                    node,
+                    seen.as_deref(),
+                    held_for,
+                ));
+                // What was read may be more than this actor knew to be stored.
+                let counted = actor.counted.take().unwrap_or_else(|| node.clone());
+                actor.count(&counted, &node);
+                actor.node = Some(node);
+                // The event may change nothing, and the row's deadlines count all the same.
+                actor.arm(context);
+                if let Some(event) = event {
+                    actor.take(event, Caller::Nobody, context);
+                }
+                // These come before any deadline that has passed meanwhile.
+                for event in actor.held.drain(..) {
+                    context.address().do_send(Tell(event));
+                }
             }
             Ok(None) => {
                 // Removed, or never there: whoever waits in the mailbox is told so by its end.
@@ -165,12 +208,23 @@ impl NodeActor {
                 context.stop();
             }
             Err(error) => {
-                let pause = actor.store_pauses.next_pause();
                 tracing::warn!(node.id = %actor.id, error = ?error, "the node can't be read; trying again");
-                actor.load(then, pause, context);
+                let why = match error {
+                    ReadError::Unavailable(why) => why,
+                    ReadError::UnknownMarker => "the node can't be read".to_owned(),
+                };
+                actor.load_later(then, why, context);
             }
         });
         context.wait(reading);
+    }
+
+    /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
+    fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
+        self.store_down = Some(why);
+        self.held_since.get_or_insert_with(Instant::now);
+        let pause = self.store_pauses.next_pause();
+        context.run_later(pause, move |actor, context| actor.load(then, context));
     }
 
     /// One event, from the decision to the answer.
@@ -183,6 +237,7 @@ impl NodeActor {
         let name = event.name();
         let caller = caller(event.clone());
         let Some(before) = self.node.clone() else {
+            // The mailbox is held while the row is read, and answered without this once that has failed.
             return self.answer(
                 caller,
                 Err(DeliverError::Unavailable(
@@ -204,13 +259,15 @@ impl NodeActor {
                 self.shared.metrics.step_panics.inc();
                 tracing::error!(node.id = %self.id, event = name, cause = message_of(&*panic), version = before.version,
                     "a step panicked; the event is dropped and the node is as before");
-                return match caller {
+                match caller {
                     Caller::Waiting(reply_to) => {
                         let _ = reply_to.send(Err(DeliverError::Panicked));
+                        return;
                     }
-                    // Taking it again would only panic again.
-                    Caller::Nobody(_) => {}
-                };
+                    // Without this event the node would wait for something that never comes, or meet it again at once. The
+                    // restarted actor asks anew for all that is in flight; a node that can't be helped so is quarantined.
+                    Caller::Nobody(_) => resume_unwind(panic),
+                }
             }
         };
         self.log(name, &before, &step);
@@ -286,19 +343,40 @@ impl NodeActor {
 
     /// The change is taken: from here on it is the node.
     fn became(&mut self, before: &Node, node: &Arc<Node>) {
-        let metrics = &self.shared.metrics;
-        measure::changed(metrics, before, node);
+        self.is_last_try.store(false, Ordering::Relaxed);
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
-        if measure::is_dispatched(before, node)
+        if !measure::is_sent(before)
+            && measure::is_sent(node)
             && let Some(ended) = self.command_ended.take()
         {
-            metrics
+            self.shared
+                .metrics
                 .command_gap_seconds
                 .observe(ended.elapsed().as_secs_f64());
         }
+        self.count(before, node);
         self.node = Some(node.clone());
+    }
+
+    /// Brings everything that counts nodes from `before`, which it knows, to `node`.
+    fn count(&mut self, before: &Node, node: &Arc<Node>) {
+        measure::changed(&self.shared.metrics, before, node);
+        let unanswered = &self.shared.unanswered;
+        match (measure::is_sent(before), measure::is_sent(node)) {
+            (false, true) => {
+                unanswered.fetch_add(1, Ordering::AcqRel);
+            }
+            (true, false) => {
+                // Never below zero, whatever a panic has kept from being counted.
+                let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                    count.checked_sub(1)
+                });
+            }
+            _ => {}
+        }
+        self.counted = Some(node.clone());
     }
 
     /// A commit failed, so nothing has happened. What is in the store is read again where it may be something else than thought.
@@ -321,15 +399,19 @@ impl NodeActor {
                 let _ = reply_to.send(Err(told));
                 match error {
                     SaveError::VersionConflict | SaveError::Unavailable(_) => {
-                        let event = Event::DeadlineReached;
-                        self.load(Then::Retry { version, event }, Duration::ZERO, context);
+                        let event = None;
+                        self.load(Then::Retry { version, event }, context);
                     }
                     SaveError::Duplicate { .. } | SaveError::Overloaded => {}
                 }
             }
             Caller::Nobody(event) => {
-                let pause = self.store_pauses.next_pause();
-                self.load(Then::Retry { version, event }, pause, context);
+                let why = match told {
+                    DeliverError::Unavailable(why) => why,
+                    _ => "the database has more to store than it can take in".to_owned(),
+                };
+                let event = Some(event);
+                self.load_later(Then::Retry { version, event }, why, context);
             }
         }
     }
@@ -345,10 +427,13 @@ impl NodeActor {
         // The queue to the store is first in, first out: the next save may count on this one.
         self.stored_version = save.node.version;
         let saving = self.shared.writer.save(save);
-        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, _| {
+        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
             if let Err(error) = saved {
-                // The next save meets a version conflict and reads the row again.
                 tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
+                // The row is older than was counted on: unless it is read, no later sign of life could be stored either.
+                if actor.store_down.is_none() {
+                    actor.load(Then::GoOn, context);
+                }
             }
         });
         context.spawn(saving);
@@ -366,7 +451,11 @@ impl NodeActor {
                 let _ = reply_to.send(answer);
             }
             (Caller::Nobody(event), Err(DeliverError::Unavailable(_))) => {
-                self.load(Then::Take(event), Duration::from_millis(100), context);
+                self.load_later(
+                    Then::Take(event),
+                    "the node is being read".to_owned(),
+                    context,
+                );
             }
             (Caller::Nobody(_), _) => {}
         }
@@ -382,10 +471,10 @@ impl NodeActor {
             super::effects::run(self, node, effect, context);
         }
         let open = node.open_command().map(|command| command.id);
-        if self.child.as_ref().map(|(id, _)| *id) != open {
-            // Without an address left the child ends.
-            self.child = self.child.take().filter(|(id, _)| Some(*id) == open);
-        }
+        self.child = self
+            .child
+            .take()
+            .filter(|child| Some(child.command) == open);
     }
 
     /// The child for a command, started if it is not there.
@@ -397,23 +486,22 @@ impl NodeActor {
         let fits = self
             .child
             .as_ref()
-            .is_some_and(|(id, address)| *id == command && address.connected());
+            .is_some_and(|child| child.command == command && child.address.connected());
         if !fits {
             self.child = None;
         }
         &self
             .child
             .get_or_insert_with(|| {
-                let address = CommandActor::start(
+                CommandActor::start(
                     self.shared.clone(),
                     &self.arbiter,
                     self.id,
                     command,
                     context.address(),
-                );
-                (command, address)
+                )
             })
-            .1
+            .address
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -448,6 +536,10 @@ impl NodeActor {
         let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
         let timer = context.run_later(wait, |actor, context| {
             actor.timer = None;
+            if actor.store_down.is_some() {
+                // It is armed again once the row is read.
+                return;
+            }
             let due = actor
                 .node
                 .as_ref()
@@ -496,13 +588,19 @@ impl Actor for NodeActor {
     fn started(&mut self, context: &mut Context<Self>) {
         self.child = None;
         self.timer = None;
+        // All that is in flight is asked for anew.
+        self.node = None;
+        self.seen = None;
+        self.held_since = None;
+        self.store_down = None;
+        self.held.clear();
         let first = match self.start.quarantine.take() {
             Some(reason) => Event::Quarantined { reason },
             None => Event::Resumed {
                 down_for_ms: std::mem::take(&mut self.start.down_for_ms),
             },
         };
-        self.load(Then::Take(first), Duration::ZERO, context);
+        self.load(Then::Take(first), context);
     }
 }
 
@@ -512,6 +610,12 @@ impl Handler<Deliver> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, deliver: Deliver, context: &mut Context<Self>) {
+        if let Some(why) = &self.store_down {
+            let told = Err(DeliverError::Unavailable(why.clone()));
+            // Whoever asked may have gone.
+            let _ = deliver.reply_to.send(told);
+            return;
+        }
         let mut event = deliver.event;
         if let (Event::Heartbeat(heartbeat), Some(token), Some(node)) =
             (&mut event, &deliver.token, &self.node)
@@ -537,6 +641,10 @@ impl Handler<Tell> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, told: Tell, context: &mut Context<Self>) {
+        if self.store_down.is_some() {
+            self.held.push(told.0);
+            return;
+        }
         self.take(told.0, Caller::Nobody, context);
     }
 }
@@ -545,9 +653,9 @@ impl Handler<Tell> for NodeActor {
 struct NodeWatcher {
     shared: Arc<Shared>,
     id: NodeId,
-    /// The actor was only started to store the quarantine; if it can't do that either, it is left until somebody asks for the
-    /// node.
-    is_last_try: bool,
+    /// The actor was only started to store the quarantine and has not stored anything yet; if it can't do that either, it is left
+    /// until somebody asks for the node.
+    is_last_try: Arc<AtomicBool>,
 }
 
 impl Watcher for NodeWatcher {
@@ -558,13 +666,13 @@ impl Watcher for NodeWatcher {
 
     fn gave_up(&self, cause: &str) {
         tracing::error!(node.id = %self.id, cause, "a node's actor panicked too often; the node is quarantined");
+        if self.is_last_try.load(Ordering::Relaxed) {
+            return self.shared.registry.forget(self.id);
+        }
         let start = Start {
             down_for_ms: 0,
             quarantine: Some(cause.to_owned()),
         };
-        self.shared.registry.forget(self.id);
-        if !self.is_last_try {
-            self.shared.registry.start(&self.shared, self.id, start);
-        }
+        self.shared.registry.replace(&self.shared, self.id, start);
     }
 }

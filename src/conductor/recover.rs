@@ -1,11 +1,16 @@
 //! At start: every row that waits for something gets its actor back, which then asks anew for all that was in flight.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::measure;
 use super::node_actor::Start;
 use super::shared::Shared;
-use crate::store::ReadError;
+use crate::node::QUARANTINE_FAULT;
+use crate::store::{NodeFilter, Page, ReadError};
+
+/// How many quarantined nodes are read at once.
+const PAGE_NODES: usize = 500;
 
 /// Starts an actor for each waiting node; returns how many there were.
 pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<usize, ReadError> {
@@ -16,10 +21,14 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
             i64::try_from(nodes).unwrap_or(i64::MAX),
         );
     }
+    count_quarantined(shared).await?;
     let waiting = shared.reader.waiting().await?;
     let recovered = waiting.len();
     for node in waiting {
         measure::recovered(&shared.metrics, &node);
+        if measure::is_sent(&node) {
+            shared.unanswered.fetch_add(1, Ordering::AcqRel);
+        }
         let start = Start {
             down_for_ms,
             quarantine: None,
@@ -27,4 +36,28 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
         shared.registry.start(shared, node.id, start);
     }
     Ok(recovered)
+}
+
+/// Not all of them wait for something, so they are counted for themselves.
+async fn count_quarantined(shared: &Arc<Shared>) -> Result<(), ReadError> {
+    let mut marker = None;
+    loop {
+        let filter = NodeFilter {
+            fault: Some(QUARANTINE_FAULT.to_owned()),
+            include_children: true,
+            ..NodeFilter::default()
+        };
+        let page = Page {
+            limit: PAGE_NODES,
+            marker,
+            sort_key: None,
+            descending: false,
+        };
+        let nodes = shared.reader.nodes(filter, page).await?;
+        measure::quarantined(&shared.metrics, &nodes);
+        match nodes.last() {
+            Some(last) if nodes.len() == PAGE_NODES => marker = Some(last.id.0),
+            _ => return Ok(()),
+        }
+    }
 }

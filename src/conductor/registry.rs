@@ -53,6 +53,12 @@ impl Registry {
         );
     }
 
+    /// Starts an actor in place of the one the node has.
+    pub(super) fn replace(&self, shared: &Arc<Shared>, id: NodeId, start: Start) {
+        let address = NodeActor::start(shared.clone(), self.arbiter(id), id, start);
+        self.lock().insert(id, address);
+    }
+
     /// Hands an event to the node's actor without waiting. The actor must have been started.
     pub(super) fn try_send(
         &self,

@@ -1,6 +1,7 @@
 //! What every actor of a conductor works with. No decisions here.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 use super::registry::Registry;
 use super::supervise::Intensity;
@@ -40,4 +41,8 @@ pub(super) struct Shared {
     pub(super) agents: AgentClient,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
+    /// Set when the conductor is about to stop: agents are not asked anything new.
+    pub(super) draining: AtomicBool,
+    /// Commands that were sent and whose answer is not stored yet.
+    pub(super) unanswered: AtomicUsize,
 }

@@ -10,6 +10,7 @@
 //! writes to the store. [`error`] is the only file that knows the status codes of failures, [`reply`] those of success.
 
 pub mod auth;
+mod commands;
 mod conductors;
 mod configdrive;
 mod discovery;

@@ -39,6 +39,8 @@ pub enum Route {
     History(String),
     /// `/v1/nodes/{node}/history/{entry}`
     HistoryEntry(String, String),
+    /// `/v1/nodes/{node}/commands`: Upbeat's own.
+    Commands(String),
     /// `/v1/nodes/{node}/traits`
     Traits(String),
     /// `/v1/nodes/{node}/inventory`
@@ -150,6 +152,7 @@ pub fn find(path: &str) -> Result<Route, Error> {
         ["nodes", node, "validate"] => Route::Validate(own(node)),
         ["nodes", node, "ports"] => Route::NodePorts(own(node)),
         ["nodes", node, "ports", "detail"] => Route::NodePortsDetail(own(node)),
+        ["nodes", node, "commands"] => Route::Commands(own(node)),
         ["nodes", node, "history"] => Route::History(own(node)),
         ["nodes", node, "history", entry] => Route::HistoryEntry(own(node), own(entry)),
         ["nodes", node, "traits"] => Route::Traits(own(node)),
@@ -190,6 +193,7 @@ impl Route {
             Route::Validate(_) => "/v1/nodes/{node}/validate",
             Route::NodePorts(_) => "/v1/nodes/{node}/ports",
             Route::NodePortsDetail(_) => "/v1/nodes/{node}/ports/detail",
+            Route::Commands(_) => "/v1/nodes/{node}/commands",
             Route::History(_) => "/v1/nodes/{node}/history",
             Route::HistoryEntry(..) => "/v1/nodes/{node}/history/{entry}",
             Route::Traits(_) => "/v1/nodes/{node}/traits",
@@ -227,6 +231,7 @@ impl Route {
             | Route::Validate(_)
             | Route::NodePorts(_)
             | Route::NodePortsDetail(_)
+            | Route::Commands(_)
             | Route::History(_)
             | Route::HistoryEntry(..)
             | Route::Traits(_)

@@ -28,8 +28,8 @@ use super::request::{Api, Request};
 use super::routes::{self, Method, Route};
 use super::settings::{HttpSettings, Metrics};
 use super::{
-    conductors, discovery, drivers, health, history, maintenance, management, nodes, ports, power,
-    provision, ramdisk, validate,
+    commands, conductors, discovery, drivers, health, history, maintenance, management, nodes,
+    ports, power, provision, ramdisk, validate,
 };
 use crate::conductor::Conductor;
 
@@ -289,6 +289,7 @@ async fn dispatch(request: &Request, route: &Route, method: Method) -> Result<Re
         (Route::Validate(node), _) => validate::show(request, node).await,
         (Route::NodePorts(node), _) => ports::list_of_node(request, node, false).await,
         (Route::NodePortsDetail(node), _) => ports::list_of_node(request, node, true).await,
+        (Route::Commands(node), _) => commands::list(request, node).await,
         (Route::History(node), _) => history::list(request, node).await,
         (Route::HistoryEntry(node, entry), _) => history::show(request, node, entry).await,
         (Route::Traits(node), _) => nodes::traits(request, node).await,

@@ -1,7 +1,7 @@
 //! What a passed deadline means.
 
 use super::deploy;
-use super::effect::Step;
+use super::effect::{Severity, Step};
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
@@ -37,6 +37,16 @@ pub(super) fn reached(mut turn: Turn<'_>) -> Step {
     } else {
         return turn.unchanged(Outcome::DeadlineMoved);
     };
+    if due != Due::Look {
+        let (name, at) = match due {
+            Due::Driver => ("driver", deadlines.driver),
+            Due::Step => ("step", deadlines.step),
+            Due::Liveness | Due::Look => ("liveness", deadlines.liveness),
+        };
+        let late_ms = at.map_or(0, |at| now.ms_since(at));
+        let line = format!("{name} deadline reached, handled {late_ms} ms after it");
+        turn.note(Severity::Info, "deadline", line);
+    }
     if due == Due::Driver {
         return driver(turn);
     }

@@ -38,7 +38,7 @@ pub enum Event {
     DeadlineReached,
     /// The conductor has started and found this node in its store.
     Resumed {
-        /// For how long nobody could be heard, in milliseconds.
+        /// For how long nobody could be heard by the clock, in milliseconds; negative after the clock was set back.
         down_for_ms: i64,
     },
     /// The actor that carries this node failed too often; only operators' events are accepted until one of them ends it.

@@ -1,7 +1,7 @@
 //! What an agent's own calls mean: lookup and heartbeat.
 
 use super::answers;
-use super::deploy;
+use super::deploy::{self, DeployPhase};
 use super::effect::{Reply, Step};
 use super::event::{Heartbeat, TokenMatch};
 use super::outcome::Outcome;
@@ -15,8 +15,14 @@ use crate::command::Event as CommandEvent;
 /// The token is the same for every lookup until the first authenticated heartbeat, so a lost answer costs nothing; afterwards
 /// it is masked, so nobody learns it by asking.
 pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
-    if !matches!(turn.node.provision, Provision::Deploying(_)) {
-        return turn.refuse(Refused::LookupNotAllowed);
+    match &turn.node.provision {
+        // Whoever asks now may be about to be switched off, and the one that comes after it would get no token any more. It asks
+        // again until the driver has answered.
+        Provision::Deploying(deploy) if deploy.phase == DeployPhase::Booting => {
+            return turn.refuse(Refused::LookupNotAllowed);
+        }
+        Provision::Deploying(_) => {}
+        _ => return turn.refuse(Refused::LookupNotAllowed),
     }
     match &mut turn.node.session {
         Some(session) if session.confirmed => {

@@ -7,6 +7,8 @@ use crate::timestamp::Timestamp;
 pub struct Limits {
     /// How long an agent may be silent, before and after its first heartbeat (`deploy_callback_timeout`).
     pub deploy_callback_timeout_ms: i64,
+    /// The longest an agent that lives and is connected keeps quiet: 0.6 of `heartbeat_timeout`, and some seconds for the way.
+    pub agent_quiet_max_ms: i64,
     /// How long `write_image` may take, however alive the agent is.
     pub write_image_limit_ms: i64,
     /// How long any other command may take, however alive the agent is.
@@ -25,6 +27,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             deploy_callback_timeout_ms: 1_800_000,
+            agent_quiet_max_ms: 190_000,
             write_image_limit_ms: 6 * 3_600_000,
             command_limit_ms: 3_600_000,
             driver_limit_ms: 60_000,

@@ -32,6 +32,7 @@ mod turn;
 pub mod update;
 mod upkeep;
 pub mod values;
+mod waiting;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
@@ -47,3 +48,5 @@ pub use state::{
     PortId, Power, PowerState, Provision, Session,
 };
 pub use step::{is_sign_of_life, step};
+pub use upkeep::{QUARANTINE_FAULT, after_trouble_with_the_store};
+pub use waiting::{Waiting, waiting};

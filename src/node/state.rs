@@ -83,6 +83,9 @@ pub struct Node {
     pub session: Option<Session>,
     /// The command that was last decided; open or ended.
     pub command: Option<Command>,
+    /// The one before it, which has ended: often in the same step in which the next one was decided.
+    #[serde(default)]
+    pub previous_command: Option<Command>,
     /// How many commands were ever decided.
     pub commands_planned: u64,
     /// The driver's work in progress, if any.
@@ -112,6 +115,7 @@ impl Node {
             provision_updated_at: None,
             session: None,
             command: None,
+            previous_command: None,
             commands_planned: 0,
             driver_call: None,
             driver_calls_made: 0,
@@ -123,6 +127,14 @@ impl Node {
     /// The state's name as clients see it.
     pub fn provision_state(&self) -> ProvisionState {
         self.provision.state()
+    }
+
+    /// The command with this number, if it is one of the last two.
+    pub fn command_numbered(&self, id: CommandId) -> Option<&Command> {
+        [&self.command, &self.previous_command]
+            .into_iter()
+            .flatten()
+            .find(|command| command.id == id)
     }
 
     /// The command that has not ended yet, if there is one.

@@ -519,12 +519,18 @@ fn an_agent_that_never_comes_is_told_apart_from_one_that_went_silent() {
 }
 
 #[test]
-fn an_agent_quicker_than_the_driver_is_not_forgotten() {
+fn an_agent_gets_no_token_before_the_driver_has_rebooted_its_machine() {
     let mut world = World::available();
     world.asks(Verb::Active);
-    world.boots();
-    assert_eq!(world.state(), "deploying");
+    let lookup = Event::Lookup {
+        fresh_nonce: "of the boot before".to_owned(),
+    };
+    assert_eq!(
+        world.go(lookup).reply,
+        Reply::Refused(Refused::LookupNotAllowed)
+    );
     world.driver_says_yes();
+    world.boots();
     assert_eq!(
         world.node.open_command().unwrap().request,
         crate::command::Request::GetDeploySteps
@@ -590,10 +596,10 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         "the old one is probed: {:?}",
         world.effects
     );
-    for _ in 0..15 {
+    for _ in 0..19 {
         assert_eq!(world.state(), "wait call-back");
         world.agent_says(AgentEvent::PollFailed(gone()));
-        world.at += 1_000;
+        world.at += 10_000;
         // It asks again and again; the first time counts.
         world.go(lookup());
     }
@@ -887,6 +893,59 @@ fn protected_nodes_stay_as_they_are() {
             Reply::Refused(Refused::Protected { .. })
         ));
     }
+}
+
+#[test]
+fn every_waiting_node_says_what_it_waits_for() {
+    assert_eq!(waiting(&World::available().node), None);
+    assert_eq!(waiting(&World::active().node), None);
+    let world = World::writing();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(
+        said.what,
+        "carrying out a step on the agent (deploy.write_image): command 2 deploy.execute_deploy_step, accepted"
+    );
+    let names: Vec<&str> = said.deadlines.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["liveness", "step"]);
+    assert_eq!(said.heard_at, Some(Timestamp(world.at)));
+
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    let said = waiting(&world.node).unwrap();
+    assert!(said.what.contains("reboot to ramdisk"), "{}", said.what);
+    world.driver_says_yes();
+    let said = waiting(&world.node).unwrap();
+    assert_eq!(said.what, "waiting for the agent's first heartbeat");
+}
+
+#[test]
+fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
+    let mut world = World::writing();
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .filter_map(|line| line.strip_prefix("command "))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "1 deploy.get_deploy_steps: planned",
+            "1 deploy.get_deploy_steps: sent",
+            "1 deploy.get_deploy_steps: finished, succeeded",
+            "2 deploy.execute_deploy_step: planned",
+            "2 deploy.execute_deploy_step: sent",
+            "2 deploy.execute_deploy_step: accepted as agent 2",
+        ]
+    );
+    let limit = world.limits.deploy_callback_timeout_ms;
+    world.waits(limit + 7);
+    assert!(
+        world
+            .history
+            .contains(&"liveness deadline reached, handled 7 ms after it".to_owned()),
+        "{:?}",
+        world.history
+    );
 }
 
 #[test]

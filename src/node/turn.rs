@@ -8,7 +8,7 @@ use super::limits::Now;
 use super::outcome::Outcome;
 use super::refused::Refused;
 use super::state::{Deadlines, DriverCall, DriverRequest, Node, PowerState, Provision};
-use crate::command::{self, Command, CommandId, Pace, Request};
+use crate::command::{self, Command, CommandId, Pace, Phase, Request};
 
 pub(super) struct Turn<'a> {
     before: &'a Node,
@@ -36,6 +36,7 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn reply(mut self, reply: Reply, outcome: Outcome) -> Step {
+        self.note_commands();
         if self.node != *self.before {
             self.node.version = self.before.version + 1;
             if !only_liveness_changed(self.before, &self.node) {
@@ -49,6 +50,26 @@ impl<'a> Turn<'a> {
             outcome,
             history: self.history,
             removed: self.removed,
+        }
+    }
+
+    /// The history tells each phase of each command, with its attempt; with the time of its line that is the whole ledger.
+    fn note_commands(&mut self) {
+        let mut lines = Vec::new();
+        for command in [&self.node.previous_command, &self.node.command]
+            .into_iter()
+            .flatten()
+        {
+            let before = self.before.command_numbered(command.id);
+            let is_as_before = before.is_some_and(|before| {
+                before.attempt == command.attempt && before.phase.name() == command.phase.name()
+            });
+            if !is_as_before {
+                lines.push(told(command));
+            }
+        }
+        for line in lines {
+            self.note(Severity::Info, "command", line);
         }
     }
 
@@ -131,7 +152,7 @@ impl<'a> Turn<'a> {
             attempt: command.attempt,
             effect: command::Effect::Survey(Pace::Now),
         });
-        self.node.command = Some(command);
+        self.node.previous_command = self.node.command.replace(command);
         self.node.deadlines.step = self.now.deadline(limit_ms);
         self.refresh_liveness();
     }
@@ -179,6 +200,25 @@ impl<'a> Turn<'a> {
             ..Deadlines::default()
         };
     }
+}
+
+/// One line of the ledger.
+fn told(command: &Command) -> String {
+    let mut line = format!(
+        "command {} {}: {}",
+        command.id,
+        command.request.full_name(),
+        command.phase.name()
+    );
+    if command.attempt > 1 {
+        line.push_str(&format!(", attempt {}", command.attempt));
+    }
+    match &command.phase {
+        Phase::Accepted { agent_id, .. } => line.push_str(&format!(" as {agent_id}")),
+        Phase::Ended { finish } => line.push_str(&format!(", {}", finish.name())),
+        Phase::Planned | Phase::Sent { .. } | Phase::Unknown { .. } => {}
+    }
+    line
 }
 
 /// True when the two differ in nothing but signs of life: such a change need not be stored before it is answered.

@@ -1,18 +1,23 @@
 //! Maintenance, quarantine, and coming back after the conductor was away.
 
 use super::answers;
+use super::deploy::DeployPhase;
 use super::effect::{Severity, Step};
 use super::outcome::Outcome;
-use super::state::Maintenance;
+use super::state::{Maintenance, Node, Provision};
 use super::turn::Turn;
 use crate::command;
 
+/// The `fault` of a node in quarantine.
+pub const QUARANTINE_FAULT: &str = "conductor failure";
+
 /// The conductor has started: what only it knew of is asked for again, and its own absence is nobody's silence.
+///
+/// `down_for_ms` is what the clock shows since the last note of life; less than nothing after the clock was set back. Every time in
+/// the row moves by it: what was awaited until now is awaited for as long as was left, whatever was done to the clock meanwhile.
+/// A step gets the absence on top of its limit, since an absence can't be told from a clock that was set forward.
 pub(super) fn resumed(mut turn: Turn<'_>, down_for_ms: i64) -> Step {
-    let absence = down_for_ms.max(0);
-    if let Some(liveness) = &mut turn.node.deadlines.liveness {
-        *liveness = liveness.plus_ms(absence);
-    }
+    move_times(&mut turn.node, down_for_ms);
     turn.repeat_driver_call();
     answers::tell_command(turn, command::Event::Recovered, Outcome::Resumed)
 }
@@ -26,7 +31,7 @@ pub(super) fn quarantined(mut turn: Turn<'_>, reason: String) -> Step {
     turn.node.quarantine = Some(reason);
     turn.node.maintenance = Some(Maintenance {
         reason: Some(text),
-        fault: Some("conductor failure".to_owned()),
+        fault: Some(QUARANTINE_FAULT.to_owned()),
     });
     turn.done(Outcome::Quarantined)
 }
@@ -53,4 +58,58 @@ pub(super) fn maintenance(mut turn: Turn<'_>, on: bool, reason: Option<String>) 
         return answers::tell_command(turn, command::Event::Recovered, Outcome::Changed);
     }
     turn.done(Outcome::Changed)
+}
+
+/// The node as it was read from its row, because something could not be stored: with the signs of life that were `seen` since the
+/// row was stored, and without counting the time for which nothing could be taken as anybody's silence.
+pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms: i64) -> Node {
+    let mut node = row.clone();
+    let nonce = |node: &Node| node.session.as_ref().map(|session| session.nonce.clone());
+    if let Some(seen) = seen
+        && nonce(seen).is_some()
+        && nonce(seen) == nonce(&node)
+    {
+        if let (Some(mine), Some(later)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
+            *mine = later.max(*mine);
+        }
+        if let (Some(mine), Some(other)) = (&mut node.session, &seen.session) {
+            mine.last_heartbeat_at = mine.last_heartbeat_at.max(other.last_heartbeat_at);
+            mine.last_contact_at = mine.last_contact_at.max(other.last_contact_at);
+        }
+    }
+    // A moment is not worth a change.
+    if held_for_ms >= 1_000 {
+        move_times(&mut node, held_for_ms);
+    }
+    if node != row {
+        node.version += 1;
+    }
+    node
+}
+
+/// Moves every time that is awaited, or counted from.
+fn move_times(node: &mut Node, by_ms: i64) {
+    let deadlines = &mut node.deadlines;
+    let asked_again = node
+        .session
+        .as_mut()
+        .and_then(|session| session.asked_again_at.as_mut());
+    let awaiting_off = match &mut node.provision {
+        Provision::Deploying(deploy) => match &mut deploy.phase {
+            DeployPhase::AwaitingOff { until } => Some(until),
+            _ => None,
+        },
+        _ => None,
+    };
+    let times = [
+        deadlines.liveness.as_mut(),
+        deadlines.step.as_mut(),
+        deadlines.driver.as_mut(),
+        deadlines.look.as_mut(),
+        asked_again,
+        awaiting_off,
+    ];
+    for time in times.into_iter().flatten() {
+        *time = time.plus_ms(by_ms);
+    }
 }

@@ -5,18 +5,28 @@ use diesel::prelude::*;
 use super::connection::AnyConnection;
 use super::rows::CommandRow;
 use super::schema::commands;
-use crate::node::Node;
+use super::types::LedgerEntry;
+use crate::command::Command;
+use crate::node::{Node, NodeId};
+use crate::timestamp::Timestamp;
 
 /// How many commands are kept of each node; the oldest go first.
 pub const COMMANDS_KEPT_PER_NODE: i64 = 100;
 
-/// Writes the node's latest command, if anything of it is new.
+/// Writes the node's last two commands, if anything of them is new.
 ///
 /// Most saves change nothing here, so it looks first: diesel prepares a look-up once per connection, but an upsert every time.
 pub(super) fn save(conn: &mut AnyConnection, node: &Node) -> QueryResult<()> {
-    let Some(command) = &node.command else {
-        return Ok(());
-    };
+    for command in [&node.previous_command, &node.command]
+        .into_iter()
+        .flatten()
+    {
+        save_one(conn, node, command)?;
+    }
+    Ok(())
+}
+
+fn save_one(conn: &mut AnyConnection, node: &Node, command: &Command) -> QueryResult<()> {
     let row = CommandRow::new(node, command);
     let stored: Option<(i64, String)> = commands::table
         .find((&row.node_id, row.number))
@@ -48,4 +58,34 @@ pub(super) fn save(conn: &mut AnyConnection, node: &Node) -> QueryResult<()> {
         }
     }
     Ok(())
+}
+
+type Row = (i64, String, i64, String, i64, i64, Option<String>);
+
+/// The commands of a node that are kept, oldest first.
+pub(super) fn list(conn: &mut AnyConnection, node: NodeId) -> QueryResult<Vec<LedgerEntry>> {
+    let rows: Vec<Row> = commands::table
+        .filter(commands::node_id.eq(node.to_string()))
+        .order(commands::number)
+        .select((
+            commands::number,
+            commands::request,
+            commands::attempt,
+            commands::phase,
+            commands::planned_at,
+            commands::changed_at,
+            commands::error,
+        ))
+        .load(conn)?;
+    let entry =
+        |(number, request, attempt, phase, planned_at, changed_at, error): Row| LedgerEntry {
+            number: number.unsigned_abs(),
+            request,
+            attempt: attempt.unsigned_abs(),
+            phase,
+            planned_at: Timestamp(planned_at),
+            changed_at: Timestamp(changed_at),
+            error,
+        };
+    Ok(rows.into_iter().map(entry).collect())
 }

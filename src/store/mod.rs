@@ -32,7 +32,7 @@ pub use history::HISTORY_KEPT_PER_NODE;
 pub use open::{OpenError, Store, StoreSettings, open, open_observed};
 pub use reader::Reader;
 pub use types::{
-    Change, HistoryEntry, Ident, NODE_SORT_KEYS, NodeFilter, PORT_SORT_KEYS, Page, PortFilter,
-    PortOfNode, ReadError, Save, SaveError,
+    Change, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter, PORT_SORT_KEYS, Page,
+    PortFilter, PortOfNode, ReadError, Save, SaveError,
 };
 pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, Writer, WriterEnd, WriterHandle};

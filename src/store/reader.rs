@@ -11,8 +11,10 @@ use tokio::sync::Semaphore;
 
 use super::connection::{AnyConnection, Place};
 use super::fault::ReadFault;
-use super::types::{HistoryEntry, Ident, NodeFilter, Page, PortFilter, PortOfNode, ReadError};
-use super::{history, meta, nodes, ports};
+use super::types::{
+    HistoryEntry, Ident, LedgerEntry, NodeFilter, Page, PortFilter, PortOfNode, ReadError,
+};
+use super::{commands, history, meta, nodes, ports};
 use crate::node::{Node, NodeId, PortId, ProvisionState};
 
 /// How long a read waits for a connection.
@@ -111,6 +113,14 @@ impl Reader {
     pub async fn history(&self, node: NodeId, page: Page) -> Result<Vec<HistoryEntry>, ReadError> {
         self.read(move |conn| conn.snapshot(|conn| history::list(conn, node, &page)))
             .await
+    }
+
+    /// A node's ledger: its latest commands, oldest first.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn commands(&self, node: NodeId) -> Result<Vec<LedgerEntry>, ReadError> {
+        self.read(move |conn| Ok(commands::list(conn, node)?)).await
     }
 
     /// How many nodes are in each provision state that any node is in.

@@ -123,6 +123,25 @@ pub struct HistoryEntry {
     pub line: HistoryLine,
 }
 
+/// One command of a node's ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerEntry {
+    /// Number within the node.
+    pub number: u64,
+    /// Full name of what was asked, for example `deploy.execute_deploy_step`.
+    pub request: String,
+    /// How many times it was dispatched, or is about to be.
+    pub attempt: u64,
+    /// `planned`, `sent`, `accepted`, `unknown`, `refused` or `finished`.
+    pub phase: String,
+    /// When it was decided.
+    pub planned_at: Timestamp,
+    /// When the phase was entered.
+    pub changed_at: Timestamp,
+    /// Why it did not succeed, once it has ended so.
+    pub error: Option<String>,
+}
+
 /// A port and the node it belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortOfNode {

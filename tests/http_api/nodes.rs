@@ -186,6 +186,11 @@ async fn verbs_lead_from_enroll_to_available() {
         .await
         .has_status(200)
         .json();
+    let ledger = server.get(&format!("{path}/commands")).await;
+    assert_eq!(
+        ledger.has_status(200).json(),
+        json!({"waiting": null, "commands": []})
+    );
     let entry = history["history"][0].clone();
     assert!(
         entry["event"].is_string() && entry.get("event_type").is_none(),

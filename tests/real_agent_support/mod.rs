@@ -16,6 +16,7 @@
 pub mod conductor;
 pub mod images;
 pub mod machine;
+pub mod proxy;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -25,10 +25,6 @@ use crate::node::turn::Turn;
 /// How often a deploy is begun anew because its agent was lost, before it fails.
 const RESTARTS_MAX: u32 = 2;
 
-/// How long an agent must have been unreachable, after its machine asked for a token again, to count as gone. Long enough for an
-/// agent that is merely slow to answer one of several looks.
-const REPLACED_AFTER_MS: i64 = 15_000;
-
 /// `active` or `rebuild`: begin, if nothing stands against it.
 pub(in crate::node) fn start(mut turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Step {
     let may = match &turn.node.provision {
@@ -109,7 +105,6 @@ pub(in crate::node) fn agent_arrived(turn: Turn<'_>) -> Step {
                 run_current(turn)
             }
         }
-        // The agent was quicker than the driver's answer to the reboot, which goes on from here.
         _ => turn.done(Outcome::AgentArrived),
     }
 }
@@ -135,16 +130,9 @@ pub(in crate::node) fn driver_answered(
     };
     match (deploy.phase, request) {
         (DeployPhase::Booting, _) => {
-            let arrived = turn
-                .node
-                .session
-                .as_ref()
-                .is_some_and(|session| session.confirmed);
+            // No agent is here before this: lookups are refused until now.
             turn.refresh_liveness();
             enter(&mut turn, DeployPhase::AwaitingAgent);
-            if arrived {
-                return agent_arrived(turn);
-            }
             turn.done(Outcome::DeployGoesOn)
         }
         (DeployPhase::SettingBootDevice, _) => next_step(turn),
@@ -262,15 +250,16 @@ pub(in crate::node) fn command_finished(mut turn: Turn<'_>, finish: Finish) -> S
     }
 }
 
-/// True when the machine's agent asked for a token anew and the one that has it has not been reachable since: it is gone, and the
-/// new one can't work without a token.
+/// True when the machine's agent asked for a token anew and the one that has it has given no sign since, for longer than one that
+/// lives keeps quiet: it is gone, and the new one can't work without a token. Agents themselves ask again when they begin to write,
+/// and a network may well fail just then, so no shorter time will do.
 fn is_replaced(turn: &Turn<'_>) -> bool {
     let asked = turn
         .node
         .session
         .as_ref()
         .and_then(|session| session.asked_again_at);
-    asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= REPLACED_AFTER_MS)
+    asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= turn.now.limits.agent_quiet_max_ms)
 }
 
 /// The agent that worked on the node is gone. Writing an image can be begun anew; what any other step left behind nobody knows.

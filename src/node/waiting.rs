@@ -1,0 +1,72 @@
+//! What a node waits for, in words for an operator: every waiting node can say so.
+
+use super::state::{Node, Provision};
+use crate::timestamp::Timestamp;
+
+/// What a node waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// What for, for example `carrying out a step on the agent: deploy.execute_deploy_step, accepted`.
+    pub what: String,
+    /// Since when; none where that is not kept.
+    pub since: Option<Timestamp>,
+    /// The deadlines that are armed, by name, the earliest first.
+    pub deadlines: Vec<(&'static str, Timestamp)>,
+    /// When the agent was last heard, where there is one.
+    pub heard_at: Option<Timestamp>,
+    /// What is wrong with reaching the agent at the moment.
+    pub trouble: Option<String>,
+}
+
+/// What `node` waits for; none when it rests.
+pub fn waiting(node: &Node) -> Option<Waiting> {
+    let mut what = match &node.provision {
+        Provision::Deploying(deploy) => match deploy.current_step() {
+            Some(step) if node.open_command().is_some() => {
+                format!("{} ({}.{})", deploy.phase.name(), step.interface, step.step)
+            }
+            _ => deploy.phase.name().to_owned(),
+        },
+        Provision::Verifying => "seeing whether the machine can be managed".to_owned(),
+        Provision::Deleting => "switching the machine off".to_owned(),
+        Provision::Enroll
+        | Provision::Manageable
+        | Provision::Available
+        | Provision::DeployFailed
+        | Provision::Active
+        | Provision::Error => match node.driver_call {
+            Some(call) => call.request.name().to_owned(),
+            None => return None,
+        },
+    };
+    let mut since = node.provision_updated_at;
+    if let Some(command) = node.open_command() {
+        what = format!(
+            "{what}: command {} {}, {}",
+            command.id,
+            command.request.full_name(),
+            command.phase.name()
+        );
+        since = Some(command.planned_at);
+    } else if let Some(call) = node.driver_call {
+        what = format!("{what}: the driver's answer to \"{}\"", call.request.name());
+    }
+    let mut deadlines: Vec<(&'static str, Timestamp)> = [
+        ("liveness", node.deadlines.liveness),
+        ("step", node.deadlines.step),
+        ("driver", node.deadlines.driver),
+        ("look", node.deadlines.look),
+    ]
+    .into_iter()
+    .filter_map(|(name, at)| Some((name, at?)))
+    .collect();
+    deadlines.sort_by_key(|(_, at)| *at);
+    let session = node.session.as_ref();
+    Some(Waiting {
+        what,
+        since,
+        deadlines,
+        heard_at: session.and_then(|session| session.last_contact_at),
+        trouble: session.and_then(|session| session.trouble.clone()),
+    })
+}

@@ -1,0 +1,665 @@
+//! What must hold, whatever happens: looked at after every event.
+//!
+//! Each is a sentence in [`Rule`]; a world that breaks one stops there. What the rules compare with is what really went on (which
+//! process ran what, which answers got through, how long the conductor was away), never what the node believes.
+
+use std::collections::BTreeSet;
+
+use super::world::World;
+use crate::command::{self, CommandId, Phase, PostAnswer, Refusal, Request};
+use crate::node::deploy::DeployPhase;
+use crate::node::{Event, Node, Outcome, Provision, Reply, Step};
+use crate::timestamp::Timestamp;
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $sentence:literal);+ $(;)?) => {
+        /// A rule that must hold.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Rule { $($(#[$doc])* $variant),+ }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &[Rule] = &[$(Rule::$variant),+];
+
+            /// Its short name.
+            pub fn name(self) -> &'static str {
+                match self { $(Rule::$variant => $name),+ }
+            }
+
+            /// What must hold.
+            pub fn sentence(self) -> &'static str {
+                match self { $(Rule::$variant => $sentence),+ }
+            }
+        }
+    };
+}
+
+rules! {
+    /// About dispatches.
+    DispatchedOnce = "dispatched-once", "At most one dispatch per command and attempt reaches an agent.";
+    /// About repeats.
+    CarriedOutOnce = "carried-out-once", "An agent process carries out a command at most once, unless repeating it does no harm.";
+    /// About disks.
+    OneWriteAtATime = "one-write-at-a-time", "At most one write runs on a machine at a time.";
+    /// About disks.
+    NoWriteTwice = "no-write-twice", "No write is repeated unless the first never started or its agent process is gone.";
+    /// About the living.
+    LivingDontExpire = "living-don't-expire", "No node expires while its agent's heartbeats or answers got through within the limit.";
+    /// About steps.
+    StepsHaveTheirTime = "steps-have-their-time", "No step expires before its limit has really passed.";
+    /// About the dead.
+    DeadEnd = "dead-end", "A node whose agent is silent, or whose step takes too long, ends within its limit and one second.";
+    /// About deadlines.
+    DeadlinesFire = "deadlines-fire", "A deadline in the row is handled within one second of its time.";
+    /// About waiting.
+    WaitsHaveDeadlines = "waits-have-deadlines", "Every waiting row has a deadline, unless that limit is off.";
+    /// About open commands.
+    CommandsAreAsked = "commands-are-asked", "While a command is open and its agent known, a request is under way or about to be.";
+    /// About refusals.
+    RefusalsChangeNothing = "refusals-change-nothing", "A refused event changes nothing and asks for nothing.";
+    /// About versions.
+    VersionsGrow = "versions-grow", "The version grows by one with every change, and only then.";
+    /// About the store.
+    RowsAreWhole = "rows-are-whole", "What is stored and read again equals the node.";
+    /// About ends.
+    WaitsEnd = "waits-end", "Once the world is at peace, every node comes to rest.";
+    /// About failures.
+    FailuresHaveReasons = "failures-have-reasons", "A failed deploy says why.";
+    /// About deploys.
+    HarmlessFaultsDontFail = "harmless-faults-don't-fail", "A deploy that only met lost, late or garbled messages, restarts and a failing store ends active.";
+    /// About strangers.
+    StrangersChangeNothing = "strangers-change-nothing", "A heartbeat with a wrong token, address or certificate is refused.";
+}
+
+/// A broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub rule: Rule,
+    /// What was seen.
+    pub what: String,
+    /// When, in milliseconds since the beginning.
+    pub at: i64,
+}
+
+/// Slack of a row: a sign of life may be stored this much later, and some milliseconds for the commit.
+const ROW_LAG_MS: i64 = 7_000;
+/// How late a restart may make a deadline: the conductor notes that it lives every 5 s.
+const RESTART_LAG_MS: i64 = 6_000;
+
+#[derive(Debug)]
+struct Begun {
+    id: CommandId,
+    attempt: u32,
+    process: u32,
+    is_idempotent: bool,
+    is_write: bool,
+    has_run: bool,
+}
+
+/// What really happened, and the first rule that was broken.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    begun: Vec<Begun>,
+    /// The process that runs a write.
+    writing: Option<u32>,
+    living: BTreeSet<u32>,
+    /// When an answer or a heartbeat of the session's agent last got through, plus the absences of the conductor since.
+    last_sign: Option<i64>,
+    /// When the node last began to wait for a sign, plus absences.
+    armed_at: i64,
+    /// When the open command was decided, without absences and with them.
+    planned_at: i64,
+    absent_since_planned: i64,
+    restarts_since_sign: i64,
+    excused_ms: i64,
+    restarts_since_planned: i64,
+    /// The conductor's absences since the deploy began.
+    deploy_at: i64,
+    /// Since when a deadline is due while the conductor is up and has nothing else on its hands.
+    due_since: Option<i64>,
+    pub(super) violation: Option<Violation>,
+    pub(super) round_trips: u64,
+}
+
+impl Checks {
+    /// An agent process begins with a command.
+    pub(super) fn begun(
+        &mut self,
+        id: CommandId,
+        attempt: u32,
+        process: u32,
+        request: &Request,
+        is_write: bool,
+        at: i64,
+    ) {
+        self.living.insert(process);
+        let mut broken = None;
+        for earlier in &self.begun {
+            if (earlier.id, earlier.attempt) == (id, attempt) {
+                broken = Some((
+                    Rule::DispatchedOnce,
+                    format!("command {id} attempt {attempt} came twice"),
+                ));
+            } else if earlier.id == id && earlier.has_run && !earlier.is_idempotent {
+                broken = Some((
+                    Rule::CarriedOutOnce,
+                    format!(
+                        "command {id} ran as attempt {} and again as attempt {attempt}",
+                        earlier.attempt
+                    ),
+                ));
+            }
+            if broken.is_some() {
+                break;
+            }
+        }
+        if is_write && broken.is_none() {
+            let first = self.begun.iter().find(|earlier| {
+                earlier.is_write && earlier.has_run && self.living.contains(&earlier.process)
+            });
+            if let Some(process) = self.writing {
+                broken = Some((
+                    Rule::OneWriteAtATime,
+                    format!("process {process} still writes"),
+                ));
+            } else if let Some(first) = first {
+                broken = Some((
+                    Rule::NoWriteTwice,
+                    format!(
+                        "process {} has written for command {} already",
+                        first.process, first.id
+                    ),
+                ));
+            }
+        }
+        if let Some((rule, what)) = broken {
+            self.breaks(rule, what, at);
+        }
+        if is_write {
+            self.writing = Some(process);
+        }
+        self.begun.push(Begun {
+            id,
+            attempt,
+            process,
+            is_idempotent: request.is_synchronous(),
+            is_write,
+            has_run: true,
+        });
+    }
+
+    /// The agent refused it after all.
+    pub(super) fn never_ran(&mut self, id: CommandId, attempt: u32) {
+        let found = self
+            .begun
+            .iter_mut()
+            .rev()
+            .find(|begun| (begun.id, begun.attempt) == (id, attempt));
+        if let Some(begun) = found {
+            begun.has_run = false;
+            if begun.is_write {
+                self.writing = None;
+            }
+        }
+    }
+
+    pub(super) fn write_ended(&mut self, process: u32) {
+        if self.writing == Some(process) {
+            self.writing = None;
+        }
+    }
+
+    pub(super) fn process_ended(&mut self, process: u32) {
+        self.living.remove(&process);
+        self.write_ended(process);
+    }
+
+    /// The conductor was away for so long.
+    pub(super) fn was_down(&mut self, really_ms: i64) {
+        if let Some(last) = &mut self.last_sign {
+            *last += really_ms;
+        }
+        self.armed_at += really_ms;
+        self.absent_since_planned += really_ms;
+        self.restarts_since_sign += 1;
+        self.restarts_since_planned += 1;
+    }
+
+    /// Nothing could be taken for so long, because of trouble with the store.
+    pub(super) fn was_held(&mut self, held_ms: i64) {
+        if held_ms < 1_000 {
+            return;
+        }
+        if let Some(last) = &mut self.last_sign {
+            *last += held_ms;
+        }
+        self.armed_at += held_ms;
+        self.absent_since_planned += held_ms;
+    }
+
+    /// Signs of life of so long a time may be forgotten: the store was gone, and then the process.
+    pub(super) fn excuse(&mut self, for_ms: i64) {
+        self.excused_ms = self.excused_ms.max(for_ms);
+    }
+
+    pub(super) fn breaks(&mut self, rule: Rule, what: String, at: i64) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { rule, what, at });
+        }
+    }
+}
+
+impl World<'_> {
+    /// The core has decided; `wall` is the time it was told.
+    pub(super) fn stepped(
+        &mut self,
+        name: &'static str,
+        event: &Event,
+        before: &Node,
+        step: &Step,
+        wall: Timestamp,
+    ) {
+        self.tally.events += 1;
+        self.fold(name, step);
+        self.trace(|| told(event, before, step));
+        let at = self.now;
+        let after = &step.node;
+        let changed = after != before;
+        if after.version != before.version + u64::from(changed) {
+            let what = format!(
+                "{name}: version {} became {}",
+                before.version, after.version
+            );
+            self.checks.breaks(Rule::VersionsGrow, what, at);
+        }
+        if matches!(step.reply, Reply::Refused(_))
+            && (changed || !step.effects.is_empty() || !step.history.is_empty() || step.removed)
+        {
+            let what = format!("{name} was refused as {:?}", step.outcome);
+            self.checks.breaks(Rule::RefusalsChangeNothing, what, at);
+        }
+        if let Some(what) = self.missing_deadline(after) {
+            self.checks.breaks(Rule::WaitsHaveDeadlines, what, at);
+        }
+        self.look_at_signs(event, before, step);
+        self.look_at_strangers(event, before, step);
+        if is_expiry(event, before, step) {
+            self.look_at_expiry(before, wall);
+        }
+        self.look_at_deploy(before, step);
+    }
+
+    /// A wait that nothing would ever end.
+    fn missing_deadline(&self, node: &Node) -> Option<String> {
+        let limits = self.setup.limits_of(self.number);
+        let deadlines = &node.deadlines;
+        if node.driver_call.is_some() && deadlines.driver.is_none() && limits.driver_limit_ms > 0 {
+            return Some("a driver call without a deadline".to_owned());
+        }
+        let deploy = match &node.provision {
+            Provision::Deploying(deploy) => deploy,
+            Provision::Verifying | Provision::Deleting if node.driver_call.is_none() => {
+                return Some(format!("{} waits for nothing", node.provision_state()));
+            }
+            _ => return None,
+        };
+        let awaits_agent = match deploy.phase {
+            DeployPhase::AwaitingAgent
+            | DeployPhase::ReadingSteps
+            | DeployPhase::InBandStep
+            | DeployPhase::ReadingUuids
+            | DeployPhase::InstallingBootloader
+            | DeployPhase::PoweringOffAgent => true,
+            DeployPhase::AwaitingOff { .. } => {
+                return (deadlines.look.is_none() && node.driver_call.is_none())
+                    .then(|| "nobody will look whether the machine went off".to_owned());
+            }
+            DeployPhase::Booting
+            | DeployPhase::SettingBootDevice
+            | DeployPhase::SwitchingOff
+            | DeployPhase::SwitchingOn => {
+                return node
+                    .driver_call
+                    .is_none()
+                    .then(|| format!("{} without a driver call", deploy.phase.name()));
+            }
+        };
+        if awaits_agent && deadlines.liveness.is_none() && limits.deploy_callback_timeout_ms > 0 {
+            return Some(format!(
+                "{} without a liveness deadline",
+                deploy.phase.name()
+            ));
+        }
+        if node.open_command().is_some() && deadlines.step.is_none() && limits.command_limit_ms > 0
+        {
+            return Some(format!(
+                "{} without a limit for the step",
+                deploy.phase.name()
+            ));
+        }
+        None
+    }
+
+    /// What got through from the agent, and when the node began to wait.
+    fn look_at_signs(&mut self, event: &Event, before: &Node, step: &Step) {
+        let after = &step.node;
+        if !matches!(before.provision, Provision::Deploying(_)) {
+            return;
+        }
+        let is_taken = !matches!(
+            step.outcome,
+            Outcome::AnswerIgnored | Outcome::HeartbeatIgnored
+        ) && !matches!(step.reply, Reply::Refused(_));
+        let got_through = match event {
+            Event::Heartbeat(_) => true,
+            Event::Command { event, .. } => match event {
+                command::Event::Surveyed { .. } | command::Event::Polled(_) => true,
+                command::Event::Posted(answer) => matches!(
+                    answer,
+                    PostAnswer::Accepted(_) | PostAnswer::Refused(Refusal::Busy { .. })
+                ),
+                _ => false,
+            },
+            _ => false,
+        };
+        if got_through && is_taken {
+            self.checks.last_sign = Some(self.now);
+            self.checks.restarts_since_sign = 0;
+        }
+        let began = after.commands_planned != before.commands_planned
+            || before.deadlines.liveness.is_none() && after.deadlines.liveness.is_some();
+        if began {
+            self.checks.armed_at = self.now;
+            self.checks.restarts_since_sign = 0;
+        }
+        if after.commands_planned != before.commands_planned {
+            self.checks.planned_at = self.now;
+            self.checks.absent_since_planned = 0;
+            self.checks.restarts_since_planned = 0;
+        }
+    }
+
+    fn look_at_strangers(&mut self, event: &Event, before: &Node, step: &Step) {
+        let Event::Heartbeat(heartbeat) = event else {
+            return;
+        };
+        let Some(session) = before.session.as_ref().filter(|session| session.confirmed) else {
+            return;
+        };
+        let fits = heartbeat.token == crate::node::TokenMatch::Right
+            && session.callback_url.as_ref() == Some(&heartbeat.callback_url)
+            && session.certificate == heartbeat.certificate;
+        if !fits && !matches!(step.reply, Reply::Refused(_)) {
+            let what = format!("it was taken as {:?}", step.outcome);
+            self.checks
+                .breaks(Rule::StrangersChangeNothing, what, self.now);
+        }
+    }
+
+    /// A deadline of the agent or of the step has ended a deploy.
+    fn look_at_expiry(&mut self, before: &Node, wall: Timestamp) {
+        let limits = self.setup.limits_of(self.number);
+        let at = self.now;
+        let is_due =
+            |deadline: Option<Timestamp>| deadline.is_some_and(|deadline| wall >= deadline);
+        if is_due(before.deadlines.driver) {
+            return;
+        }
+        if is_due(before.deadlines.step) {
+            let limit = limit_of(before, limits);
+            let passed = at - self.checks.planned_at;
+            if passed + ROW_LAG_MS < limit {
+                let what = format!("{passed} ms after it was decided; its limit is {limit} ms");
+                self.checks.breaks(Rule::StepsHaveTheirTime, what, at);
+            }
+            return;
+        }
+        let limit = limits.deploy_callback_timeout_ms;
+        let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
+        let silent = at - since;
+        if silent + ROW_LAG_MS + self.checks.excused_ms < limit {
+            let what = format!("after {silent} ms of silence; the limit is {limit} ms");
+            self.checks.breaks(Rule::LivingDontExpire, what, at);
+        }
+    }
+
+    fn look_at_deploy(&mut self, before: &Node, step: &Step) {
+        let after = &step.node;
+        let was = matches!(before.provision, Provision::Deploying(_));
+        let is = matches!(after.provision, Provision::Deploying(_));
+        if !was && is {
+            self.checks.deploy_at = self.now;
+            self.checks.last_sign = None;
+            self.checks.excused_ms = 0;
+            self.deploy_hostile = self.injector.hostile;
+            self.deploy_any = self.injector.any;
+            self.tally.deploys += 1;
+        }
+        if was && !is {
+            let took = self.now - self.checks.deploy_at;
+            let is_harmless = self.injector.hostile == self.deploy_hostile;
+            match &after.provision {
+                Provision::Active => self.tally.active += 1,
+                Provision::DeployFailed => {
+                    self.tally.failed += 1;
+                    match &after.last_error {
+                        Some(text) if !text.is_empty() => {}
+                        _ => self.checks.breaks(
+                            Rule::FailuresHaveReasons,
+                            "no last_error".to_owned(),
+                            self.now,
+                        ),
+                    }
+                    self.look_at_harmless(is_harmless, before, after, took);
+                }
+                _ => self.tally.undeployed += 1,
+            }
+        }
+    }
+
+    fn look_at_harmless(&mut self, is_harmless: bool, before: &Node, after: &Node, took: i64) {
+        if !is_harmless || self.hostile_before_deploy {
+            return;
+        }
+        let limit = self.setup.limits_of(self.number).deploy_callback_timeout_ms;
+        let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
+        let is_silent =
+            limit > 0 && self.now - since + ROW_LAG_MS + self.checks.excused_ms >= limit;
+        if is_silent {
+            self.tally.silenced += 1;
+            return;
+        }
+        let what = format!(
+            "after {took} ms while {:?}: {}",
+            before.provision_state().name(),
+            after.last_error.as_deref().unwrap_or_default()
+        );
+        self.checks
+            .breaks(Rule::HarmlessFaultsDontFail, what, self.now);
+    }
+
+    /// Looked at after everything that happened, when the actor has nothing on its hands.
+    pub(super) fn look_around(&mut self) {
+        let at = self.now;
+        let Some(node) = self.conductor.idle().cloned() else {
+            return;
+        };
+        let wall = self.conductor.wall(at);
+        let is_due = node
+            .next_deadline()
+            .is_some_and(|deadline| deadline <= wall && node.quarantine.is_none());
+        // Due since the conductor could know: after an absence it learns of it when it is back.
+        let due_since = *self.checks.due_since.get_or_insert(at);
+        if !is_due {
+            self.checks.due_since = None;
+        } else if at - due_since > 1_000 {
+            let what = format!("{} ms late: {:?}", at - due_since, node.deadlines);
+            self.checks.breaks(Rule::DeadlinesFire, what, at);
+        }
+        let Provision::Deploying(deploy) = &node.provision else {
+            return;
+        };
+        if let Some(command) = node.open_command()
+            && node
+                .session
+                .as_ref()
+                .is_some_and(|session| session.callback_url.is_some())
+            && !self.conductor.is_asking(command.id)
+        {
+            let what = format!(
+                "command {} is {} and nobody asks",
+                command.id,
+                command.phase.name()
+            );
+            self.checks.breaks(Rule::CommandsAreAsked, what, at);
+        }
+        let limits = self.setup.limits_of(self.number);
+        let slack = 1_000 + RESTART_LAG_MS * self.checks.restarts_since_sign;
+        if node.deadlines.liveness.is_some() {
+            let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
+            let silent = at - since;
+            let limit = limits.deploy_callback_timeout_ms;
+            if silent > limit + slack {
+                let what = format!(
+                    "silent for {silent} ms while {}; the limit is {limit} ms",
+                    deploy.phase.name()
+                );
+                self.checks.breaks(Rule::DeadEnd, what, at);
+            }
+        }
+        if node.deadlines.step.is_some() && node.open_command().is_some() {
+            let limit = limit_of(&node, limits);
+            let passed = at - self.checks.planned_at - self.checks.absent_since_planned;
+            let slack = 1_000 + RESTART_LAG_MS * self.checks.restarts_since_planned;
+            if passed > limit + slack {
+                let what = format!(
+                    "{passed} ms for {}; the limit is {limit} ms",
+                    deploy.phase.name()
+                );
+                self.checks.breaks(Rule::DeadEnd, what, at);
+            }
+        }
+    }
+
+    /// A row is about to be replaced.
+    pub(super) fn stored(&mut self, node: &Node, is_checked: bool) {
+        let every = self.setup.round_trip_every;
+        self.commits += 1;
+        if !is_checked || every == 0 || !self.commits.is_multiple_of(every) {
+            return;
+        }
+        self.reread(node);
+    }
+
+    /// The node as it comes back out of the store.
+    pub(super) fn reread(&mut self, node: &Node) -> std::rc::Rc<Node> {
+        self.checks.round_trips += 1;
+        let read = serde_json::to_string(node)
+            .and_then(|text| serde_json::from_str::<Node>(&text))
+            .map_err(|error| error.to_string());
+        match read {
+            Ok(read) if read == *node => std::rc::Rc::new(read),
+            Ok(_) => {
+                let what = format!("version {} came back as another", node.version);
+                self.checks.breaks(Rule::RowsAreWhole, what, self.now);
+                std::rc::Rc::new(node.clone())
+            }
+            Err(error) => {
+                self.checks.breaks(Rule::RowsAreWhole, error, self.now);
+                std::rc::Rc::new(node.clone())
+            }
+        }
+    }
+
+    /// The world has been at peace for long.
+    pub(super) fn look_at_the_end(&mut self) {
+        let node = self.conductor.latest().clone();
+        let limits = self.setup.limits_of(self.number);
+        let has_no_limits = limits.deploy_callback_timeout_ms == 0 || limits.command_limit_ms == 0;
+        let waits = node.driver_call.is_some()
+            || matches!(
+                node.provision,
+                Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
+            );
+        if waits && !has_no_limits {
+            let what = format!("{} with {:?}", node.provision_state(), node.deadlines);
+            self.checks.breaks(Rule::WaitsEnd, what, self.now);
+        }
+    }
+}
+
+fn limit_of(node: &Node, limits: &crate::node::Limits) -> i64 {
+    let is_write = |request: &Request| matches!(request, Request::ExecuteDeployStep { step, .. } if step == "write_image");
+    match &node.command {
+        Some(command) if is_write(&command.request) => limits.write_image_limit_ms,
+        Some(command) if command.request == Request::PowerOff => limits.power_off_wait_ms,
+        _ => limits.command_limit_ms,
+    }
+}
+
+fn is_expiry(event: &Event, before: &Node, step: &Step) -> bool {
+    *event == Event::DeadlineReached
+        && matches!(before.provision, Provision::Deploying(_))
+        && matches!(step.node.provision, Provision::DeployFailed)
+}
+
+/// One line of a trace.
+fn told(event: &Event, before: &Node, step: &Step) -> String {
+    let after = &step.node;
+    let phase = |node: &Node| match &node.provision {
+        Provision::Deploying(deploy) => format!("{} ({:?})", node.provision_state(), deploy.phase),
+        _ => node.provision_state().to_string(),
+    };
+    let command = |node: &Node| {
+        node.command.as_ref().map_or_else(String::new, |command| {
+            let detail = match &command.phase {
+                Phase::Ended { finish } => format!("{finish:?}"),
+                _ => String::new(),
+            };
+            format!(
+                ", command {}/{} {}{}",
+                command.id,
+                command.attempt,
+                command.phase.name(),
+                detail
+            )
+        })
+    };
+    let what = match event {
+        Event::Command { id, attempt, event } => {
+            let mut text = format!("{event:?}");
+            if text.len() > 160 {
+                text.truncate(
+                    (0..=160)
+                        .rev()
+                        .find(|end| text.is_char_boundary(*end))
+                        .unwrap_or(0),
+                );
+                text.push_str("...");
+            }
+            format!("answer for {id}/{attempt}: {text}")
+        }
+        Event::Heartbeat(heartbeat) => format!("heartbeat, token {:?}", heartbeat.token),
+        Event::Driver { call, answer } => format!("driver answers call {call}: {answer:?}"),
+        Event::Resumed { down_for_ms } => format!("resumed after {down_for_ms} ms"),
+        Event::Provision { verb, .. } => format!("operator asks for {verb}"),
+        Event::Power(request) => format!("operator asks for power {request:?}"),
+        other => other.name().to_owned(),
+    };
+    format!(
+        "{what} -> {}: {}{}{}",
+        step.outcome.name(),
+        if phase(before) == phase(after) {
+            phase(after)
+        } else {
+            format!("{} => {}", phase(before), phase(after))
+        },
+        command(after),
+        after
+            .last_error
+            .as_ref()
+            .filter(|_| before.last_error != after.last_error)
+            .map_or_else(String::new, |text| format!(", last_error: {text}")),
+    )
+}

@@ -1,0 +1,1035 @@
+//! The conductor of one node: an imitation of `crate::conductor`, rule by rule, around the very same core.
+//!
+//! ```text
+//! mailbox ─▶ step ─┬─ refused, or nothing changed ─▶ effects ─▶ answer
+//!                  ├─ a sign of life ─▶ state in memory ─▶ effects ─▶ answer; handed to the store every 5 s at most
+//!                  └─ anything else ─▶ commit (the mailbox is held) ─▶ effects ─▶ answer
+//! ```
+//! Where the real shell changes, this has to follow; the pages to read side by side are `conductor/node_actor.rs` and
+//! `conductor/command_actor.rs`. Requests to the agent leave through `network.rs`, driver calls through `machine.rs`.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::faults::Fault;
+use super::queue::{CallAnswer, CallKind, Happening, Refusal, Waiting};
+use super::random::Random;
+use super::world::World;
+use crate::command::{self, CommandId, Pace, Phase, Request};
+use crate::node::{
+    Effect, Event, Heartbeat, Node, Now, Provision, Reply, Step, TokenMatch,
+    after_trouble_with_the_store, is_sign_of_life,
+};
+use crate::timestamp::Timestamp;
+
+/// As in the real actor.
+const LIVENESS_STORED_EVERY_MS: i64 = 5_000;
+const POLL_SHORTEST_MS: i64 = 250;
+const POLL_LONGEST_MS: i64 = 10_000;
+const POLL_AGE_DIVISOR: i64 = 8;
+/// How often a running conductor notes that it lives.
+const ALIVE_NOTED_EVERY_MS: i64 = 5_000;
+
+/// One change handed to the writer.
+#[derive(Debug)]
+pub(super) struct Save {
+    pub(super) node: Rc<Node>,
+    pub(super) from_version: u64,
+    /// None: a sign of life, for which nobody waits.
+    pub(super) hold: Option<u64>,
+    /// The writer will answer so whatever it does.
+    pub(super) answer: Option<Refusal>,
+    /// The database refuses it.
+    pub(super) fails: bool,
+}
+
+/// Who is told what became of an event.
+#[derive(Debug, Clone)]
+pub(super) enum Caller {
+    Nobody,
+    Agent { process: u32, call: u64 },
+    Operator,
+}
+
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) event: Event,
+    /// With a heartbeat: the token as it came.
+    token: Option<Option<String>>,
+    caller: Caller,
+}
+
+#[derive(Debug)]
+enum Then {
+    Take(Event),
+    GoOn,
+    Retry { version: u64, event: Option<Event> },
+}
+
+/// What keeps the mailbox shut.
+#[derive(Debug)]
+enum Hold {
+    Loading(Then),
+    Committing {
+        number: u64,
+        node: Rc<Node>,
+        effects: Vec<Effect>,
+        reply: Reply,
+        event: Event,
+        caller: Caller,
+    },
+}
+
+/// A request to the agent, ready to go.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) id: CommandId,
+    pub(super) attempt: u32,
+    pub(super) effect: command::Effect,
+    pub(super) url: String,
+    pub(super) certificate: Option<String>,
+    pub(super) token: String,
+    pub(super) agent_id: Option<String>,
+    pub(super) request: Option<(Request, String)>,
+}
+
+/// The child that talks to the agent.
+#[derive(Debug)]
+struct Child {
+    id: CommandId,
+    since: i64,
+    failures: Pauses,
+    waiting: Option<Waiting>,
+    busy: Option<(u64, u32)>,
+    /// To be done when the request under way is answered.
+    next: Option<Job>,
+}
+
+#[derive(Debug)]
+struct Actor {
+    node: Option<Rc<Node>>,
+    seen: Option<Rc<Node>>,
+    held_since: Option<i64>,
+    stored_version: u64,
+    liveness_stored_at: Option<i64>,
+    mailbox: VecDeque<Message>,
+    hold: Option<Hold>,
+    timer: Option<(Timestamp, u64)>,
+    child: Option<Child>,
+    pauses: Pauses,
+}
+
+/// Pauses that double, each varied by a quarter.
+#[derive(Debug)]
+struct Pauses {
+    first: i64,
+    longest: i64,
+    next: i64,
+}
+
+impl Pauses {
+    fn new(first: i64, longest: i64) -> Pauses {
+        Pauses {
+            first,
+            longest,
+            next: first,
+        }
+    }
+
+    fn next_pause(&mut self, random: &mut Random) -> i64 {
+        let pause = self.next;
+        self.next = (self.next * 2).min(self.longest);
+        random.between(pause * 3 / 4, pause * 5 / 4)
+    }
+
+    fn reset(&mut self) {
+        self.next = self.first;
+    }
+}
+
+/// The conductor process as one node sees it.
+#[derive(Debug)]
+pub(super) struct Conductor {
+    pub(super) is_up: bool,
+    /// Counts lives of the node's actor; what belongs to an older one is void.
+    pub(super) life: u32,
+    /// Wall clock minus true time.
+    pub(super) offset_ms: i64,
+    /// Not before this true time will it be up again.
+    pub(super) down_until: i64,
+    pub(super) went_down_at: i64,
+    up_since: i64,
+    /// What the store holds as the last note of life, in wall time.
+    alive_at: Timestamp,
+    actor: Option<Actor>,
+    counter: u64,
+    /// The store is gone until then, in true time.
+    store_out_since: i64,
+    store_out_until: i64,
+    writer_free_at: i64,
+    /// The row.
+    pub(super) row: Rc<Node>,
+}
+
+impl Conductor {
+    pub(super) fn new(row: Node, offset_ms: i64) -> Conductor {
+        Conductor {
+            is_up: true,
+            life: 1,
+            offset_ms,
+            down_until: 0,
+            went_down_at: 0,
+            up_since: 0,
+            alive_at: Timestamp(offset_ms),
+            actor: None,
+            counter: 0,
+            store_out_since: 0,
+            store_out_until: 0,
+            writer_free_at: 0,
+            row: Rc::new(row),
+        }
+    }
+
+    pub(super) fn wall(&self, at: i64) -> Timestamp {
+        Timestamp(at + self.offset_ms)
+    }
+
+    /// The node as the actor has it, if it has nothing on its hands.
+    pub(super) fn idle(&self) -> Option<&Rc<Node>> {
+        let actor = self.actor.as_ref().filter(|_| self.is_up)?;
+        let is_idle = actor.hold.is_none() && actor.mailbox.is_empty();
+        actor.node.as_ref().filter(|_| is_idle)
+    }
+
+    /// True when a request is under way or a pause before one, for this command.
+    pub(super) fn is_asking(&self, id: CommandId) -> bool {
+        self.actor
+            .as_ref()
+            .and_then(|actor| actor.child.as_ref())
+            .is_some_and(|child| {
+                child.id == id && (child.busy.is_some() || child.waiting.is_some())
+            })
+    }
+
+    /// The last version of the node that anybody has seen: the actor's, or the row.
+    pub(super) fn latest(&self) -> &Rc<Node> {
+        self.actor
+            .as_ref()
+            .and_then(|actor| actor.node.as_ref())
+            .unwrap_or(&self.row)
+    }
+
+    /// For how long the store was gone, if that was a moment ago: what was seen meanwhile is lost with the process.
+    fn lately_out(&self, at: i64) -> i64 {
+        if self.store_out_until > 0 && at < self.store_out_until + 2 * ALIVE_NOTED_EVERY_MS {
+            self.store_out_until - self.store_out_since
+        } else {
+            0
+        }
+    }
+
+    /// When it could last note that it lives, if it would have at `at`.
+    fn noted_alive(&self, at: i64) -> Timestamp {
+        if at >= self.store_out_since && at < self.store_out_until {
+            let first = self.store_out_since.max(self.up_since);
+            // Nothing was noted since it came up: what was noted before it is still there.
+            return if first == self.up_since {
+                self.alive_at
+            } else {
+                self.wall(first)
+            };
+        }
+        self.wall(at)
+    }
+
+    pub(super) fn has_actor(&self) -> bool {
+        self.actor.is_some()
+    }
+
+    fn number(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+}
+
+impl World<'_> {
+    // ---- coming and going ----
+
+    /// The conductor is gone, until then at least.
+    pub(super) fn conductor_goes(&mut self, until: i64, why: &str) {
+        let at = self.now;
+        self.trace(|| format!("conductor: gone ({why}) for {} ms", until - at));
+        let was_up = self.conductor.is_up;
+        if was_up {
+            self.conductor.is_up = false;
+            self.conductor.went_down_at = at;
+            self.checks.excuse(self.conductor.lately_out(at));
+            let noted =
+                (at - self.conductor.up_since) / ALIVE_NOTED_EVERY_MS * ALIVE_NOTED_EVERY_MS;
+            let noted = self.conductor.up_since + noted;
+            let noted = self.conductor.noted_alive(noted);
+            self.conductor.alive_at = noted;
+            self.actor_ends();
+            self.tally.restarts += 1;
+        }
+        self.conductor.down_until = self.conductor.down_until.max(until);
+        let until = self.conductor.down_until;
+        self.queue.plan(until, Happening::ConductorUp);
+    }
+
+    /// Whatever the actor had on its hands is gone.
+    fn actor_ends(&mut self) {
+        let child = self.conductor.actor.take().and_then(|actor| actor.child);
+        self.close_child(child);
+        self.conductor.life += 1;
+    }
+
+    pub(super) fn conductor_comes(&mut self) {
+        if self.conductor.is_up || self.now < self.conductor.down_until {
+            return;
+        }
+        let conductor = &mut self.conductor;
+        conductor.is_up = true;
+        conductor.up_since = self.now;
+        conductor.writer_free_at = self.now;
+        let down_for_ms = conductor.wall(self.now).ms_since(conductor.alive_at);
+        let really = self.now - conductor.went_down_at;
+        self.checks.was_down(really);
+        self.trace(|| format!("conductor: back, takes its absence for {down_for_ms} ms"));
+        if is_waiting(&self.conductor.row) {
+            self.start_actor(down_for_ms);
+        }
+    }
+
+    fn start_actor(&mut self, down_for_ms: i64) {
+        self.conductor.actor = Some(Actor {
+            node: None,
+            seen: None,
+            held_since: None,
+            stored_version: 0,
+            liveness_stored_at: None,
+            mailbox: VecDeque::new(),
+            hold: None,
+            timer: None,
+            child: None,
+            pauses: Pauses::new(100, 5_000),
+        });
+        self.load(Then::Take(Event::Resumed { down_for_ms }), 0);
+    }
+
+    fn actor(&mut self) -> &mut Actor {
+        self.conductor.actor.as_mut().expect("there is an actor")
+    }
+
+    /// The actor panics and is begun anew with the row.
+    pub(super) fn actor_restarts(&mut self, why: &str) {
+        if self.conductor.actor.is_none() {
+            return;
+        }
+        self.trace(|| format!("actor: restarted ({why})"));
+        self.tally.actor_restarts += 1;
+        self.actor_ends();
+        self.start_actor(0);
+    }
+
+    fn load(&mut self, then: Then, pause: i64) {
+        let took = self.random.between(1, 5);
+        let is_read = self.now + pause + took >= self.conductor.store_out_until;
+        let life = self.conductor.life;
+        let at = self.now + pause + took;
+        let actor = self.actor();
+        actor.seen = actor.node.take().or_else(|| actor.seen.take());
+        actor.hold = Some(Hold::Loading(then));
+        self.queue.plan(at, Happening::Loaded { life, is_read });
+    }
+
+    pub(super) fn loaded(&mut self, life: u32, is_read: bool) {
+        if life != self.conductor.life {
+            return;
+        }
+        let Some(Hold::Loading(then)) = self.actor().hold.take() else {
+            return;
+        };
+        if !is_read {
+            let pause = {
+                let random = &mut self.random;
+                let actor = self.conductor.actor.as_mut().expect("it is loading");
+                actor.pauses.next_pause(random)
+            };
+            return self.load(then, pause);
+        }
+        let row = self.conductor.row.clone();
+        let row = self.reread(&row);
+        let forgets = self.setup.quirks.forgets_signs;
+        let event = match then {
+            Then::Take(event) => Some(event),
+            Then::GoOn => None,
+            Then::Retry { version, event } if version == row.version => event,
+            Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
+        };
+        let now = self.now;
+        let actor = self.actor();
+        actor.stored_version = row.version;
+        let seen = actor.seen.take();
+        let held_for = actor.held_since.take().map_or(0, |since| now - since);
+        if forgets {
+            actor.node = Some(row);
+        } else {
+            let row = (*row).clone();
+            let node = after_trouble_with_the_store(row, seen.as_deref(), held_for);
+            actor.node = Some(Rc::new(node));
+            self.checks.was_held(held_for);
+        }
+        match event {
+            Some(event) => self.take(event, Caller::Nobody),
+            None => self.arm(),
+        }
+        self.pump();
+    }
+
+    // ---- events ----
+
+    /// An event from outside the conductor. False when the conductor can't be reached.
+    pub(super) fn deliver(
+        &mut self,
+        event: Event,
+        token: Option<Option<String>>,
+        caller: Caller,
+    ) -> bool {
+        if !self.conductor.is_up {
+            return false;
+        }
+        if self.conductor.actor.is_none() {
+            self.start_actor(0);
+        }
+        self.actor().mailbox.push_back(Message {
+            event,
+            token,
+            caller,
+        });
+        self.pump();
+        true
+    }
+
+    fn tell(&mut self, event: Event) {
+        if let Some(actor) = &mut self.conductor.actor {
+            actor.mailbox.push_back(Message {
+                event,
+                token: None,
+                caller: Caller::Nobody,
+            });
+            self.pump();
+        }
+    }
+
+    fn pump(&mut self) {
+        while let Some(actor) = &mut self.conductor.actor
+            && actor.hold.is_none()
+            && let Some(mut message) = actor.mailbox.pop_front()
+        {
+            if let (Event::Heartbeat(heartbeat), Some(token), Some(node)) =
+                (&mut message.event, &message.token, &actor.node)
+            {
+                heartbeat.token = compare(node, token.as_deref());
+            }
+            // The timer's word is only good if it still is time.
+            if message.event == Event::DeadlineReached && matches!(message.caller, Caller::Nobody) {
+                self.timer_looks();
+                continue;
+            }
+            self.take(message.event, message.caller);
+        }
+    }
+
+    fn take(&mut self, event: Event, caller: Caller) {
+        let Some(before) = self.actor().node.clone() else {
+            return;
+        };
+        let name = event.name();
+        let at = self.conductor.wall(self.now);
+        let limits = self.setup.limits_of(self.number);
+        let now = Now { at, limits };
+        let step = (self.setup.step)(&before, event.clone(), now);
+        self.stepped(name, &event, &before, &step, at);
+        if matches!(step.reply, Reply::Refused(_)) {
+            return self.answer(caller, &step.reply, &before);
+        }
+        if step.node == *before && !step.removed && step.history.is_empty() {
+            if !self.setup.quirks.forgets_the_timer {
+                self.arm();
+            }
+            self.run_effects(&before, step.effects);
+            return self.answer(caller, &step.reply, &before);
+        }
+        let Step {
+            node,
+            effects,
+            reply,
+            history,
+            removed,
+            ..
+        } = step;
+        let node = Rc::new(node);
+        let from_version = self.actor().stored_version;
+        if !removed && history.is_empty() && is_sign_of_life(&before, &node) {
+            self.actor().node = Some(node.clone());
+            self.store_liveness(&node, from_version);
+            self.arm();
+            self.run_effects(&node, effects);
+            return self.answer(caller, &reply, &node);
+        }
+        if self
+            .injector
+            .strikes_at(Fault::Crash, self.setup.crash_point_per_mille)
+        {
+            // What is asked for is lost with the process, before anything was stored.
+            return self.crash_at_point("before a commit");
+        }
+        let number = self.conductor.number();
+        self.actor().hold = Some(Hold::Committing {
+            number,
+            node: node.clone(),
+            effects,
+            reply,
+            event,
+            caller,
+        });
+        self.save(node, from_version, Some(number));
+    }
+
+    fn save(&mut self, node: Rc<Node>, from_version: u64, hold: Option<u64>) {
+        let mut save = Save {
+            node,
+            from_version,
+            hold,
+            answer: None,
+            fails: false,
+        };
+        if self.injector.strikes(Fault::Store) {
+            match self.injector.between(Fault::Store, 0, 9) {
+                0..=2 => save.fails = true,
+                3..=5 => save.answer = Some(Refusal::Unavailable),
+                6..=7 => {
+                    save.answer = Some(Refusal::Overloaded);
+                    save.fails = true;
+                }
+                _ => {
+                    let out = self.injector.between(Fault::Store, 1_000, 900_000);
+                    self.conductor.store_out_since = self.now;
+                    self.conductor.store_out_until = self.now + out;
+                    self.trace(|| format!("store: gone for {out} ms"));
+                }
+            }
+        }
+        let latency = self.random.between(1, 12);
+        let at = self.conductor.writer_free_at.max(self.now + latency);
+        self.conductor.writer_free_at = at;
+        let life = self.conductor.life;
+        let save = Box::new(save);
+        self.queue.plan(at, Happening::Applied { life, save });
+    }
+
+    pub(super) fn applied(&mut self, life: u32, save: Save) {
+        // A killed process carries nothing out any more; an actor that was begun anew has not taken its saves back.
+        if life != self.conductor.life && !self.conductor.is_up {
+            return;
+        }
+        let is_out = self.now < self.conductor.store_out_until;
+        let refused = if save.fails || is_out {
+            Some(Refusal::Unavailable)
+        } else if self.conductor.row.version != save.from_version {
+            Some(Refusal::Conflict)
+        } else {
+            let is_checked = save.hold.is_some();
+            self.stored(&save.node, is_checked);
+            self.conductor.row = save.node;
+            None
+        };
+        let refused = save.answer.or(refused);
+        let at = self.now + self.random.between(0, 2);
+        if let Some(hold) = save.hold {
+            self.queue.plan(
+                at,
+                Happening::Committed {
+                    life,
+                    hold,
+                    refused,
+                },
+            );
+        } else if refused.is_some() && !self.setup.quirks.leaves_failed_signs {
+            self.queue.plan(at, Happening::SignNotStored { life });
+        }
+    }
+
+    /// A sign of life could not be stored: the row is older than was counted on.
+    pub(super) fn sign_not_stored(&mut self, life: u32) {
+        if life != self.conductor.life {
+            return;
+        }
+        let random = &mut self.random;
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        if actor.hold.is_some() {
+            // Looked at when the commit is over, as all of the actor's own futures.
+            let at = self.now + 1;
+            return self.queue.plan(at, Happening::SignNotStored { life });
+        }
+        let pause = actor.pauses.next_pause(random);
+        self.hold_begins();
+        self.load(Then::GoOn, pause);
+    }
+
+    pub(super) fn committed(&mut self, life: u32, hold: u64, refused: Option<Refusal>) {
+        if life != self.conductor.life {
+            return;
+        }
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        let is_it = matches!(&actor.hold, Some(Hold::Committing { number, .. }) if *number == hold);
+        if !is_it {
+            return;
+        }
+        let Some(Hold::Committing {
+            node,
+            effects,
+            reply,
+            event,
+            caller,
+            ..
+        }) = actor.hold.take()
+        else {
+            return;
+        };
+        if let Some(refusal) = refused {
+            self.not_stored(refusal, event, caller);
+            return self.pump();
+        }
+        actor.pauses.reset();
+        actor.stored_version = node.version;
+        actor.node = Some(node.clone());
+        if self
+            .injector
+            .strikes_at(Fault::Crash, self.setup.crash_point_per_mille)
+        {
+            return self.crash_at_point("after a commit, before its effects");
+        }
+        self.arm();
+        self.run_effects(&node, effects);
+        self.answer(caller, &reply, &node);
+        self.pump();
+    }
+
+    fn not_stored(&mut self, refusal: Refusal, event: Event, caller: Caller) {
+        self.trace(|| format!("store: {} was not stored ({refusal:?})", event.name()));
+        self.tally.not_stored += 1;
+        let version = self.actor().stored_version;
+        match caller {
+            Caller::Nobody => {
+                let random = &mut self.random;
+                let actor = self.conductor.actor.as_mut().expect("it has committed");
+                let pause = actor.pauses.next_pause(random);
+                let event = Some(event);
+                self.hold_begins();
+                self.load(Then::Retry { version, event }, pause);
+            }
+            caller => {
+                self.fail_caller(caller, Some(event));
+                if refusal != Refusal::Overloaded {
+                    let event = None;
+                    self.hold_begins();
+                    self.load(Then::Retry { version, event }, 0);
+                }
+            }
+        }
+    }
+
+    fn hold_begins(&mut self) {
+        let now = self.now;
+        self.actor().held_since.get_or_insert(now);
+    }
+
+    fn store_liveness(&mut self, node: &Rc<Node>, from_version: u64) {
+        let now = self.now;
+        let actor = self.actor();
+        let is_recent = actor
+            .liveness_stored_at
+            .is_some_and(|at| now - at < LIVENESS_STORED_EVERY_MS);
+        if is_recent {
+            return;
+        }
+        actor.liveness_stored_at = Some(now);
+        actor.stored_version = node.version;
+        self.save(node.clone(), from_version, None);
+    }
+
+    fn answer(&mut self, caller: Caller, reply: &Reply, node: &Node) {
+        let Caller::Agent { process, call } = caller else {
+            return;
+        };
+        let answer = match (reply, &node.session) {
+            (Reply::Refused(_), _) => CallAnswer::Failed,
+            (Reply::Token { masked: false }, Some(session)) => {
+                CallAnswer::Token(Some(session.nonce.clone()))
+            }
+            (Reply::Token { .. }, _) => CallAnswer::Token(None),
+            (Reply::Done | Reply::PortCreated(_), _) => CallAnswer::Taken,
+        };
+        self.answer_call(process, call, answer);
+    }
+
+    /// The caller gets a 503.
+    pub(super) fn fail_caller(&mut self, caller: Caller, event: Option<Event>) {
+        match (caller, event) {
+            (Caller::Agent { process, call }, _) => {
+                self.answer_call(process, call, CallAnswer::Failed);
+            }
+            (Caller::Operator, Some(event)) => {
+                let at = self.now + self.random.between(5_000, 60_000);
+                self.queue
+                    .plan(at, Happening::OperatorAgain(Box::new(event)));
+            }
+            (Caller::Operator | Caller::Nobody, _) => {}
+        }
+    }
+
+    // ---- the timer ----
+
+    fn arm(&mut self) {
+        let now = self.now;
+        let wall = self.conductor.wall(now);
+        let number = self.conductor.number();
+        let life = self.conductor.life;
+        let actor = self.actor();
+        let next = actor
+            .node
+            .as_ref()
+            .filter(|node| node.quarantine.is_none())
+            .and_then(|node| node.next_deadline());
+        let Some(next) = next else {
+            actor.timer = None;
+            return;
+        };
+        if actor.timer.is_some_and(|(armed_for, _)| armed_for <= next) {
+            return;
+        }
+        actor.timer = Some((next, number));
+        let wait = next.ms_since(wall).max(0);
+        // Timers are up to a few milliseconds late.
+        let at = now + wait + self.random.between(0, 3);
+        self.queue.plan(
+            at,
+            Happening::TimerFires {
+                life,
+                armed: number,
+            },
+        );
+        self.watch_from(at);
+    }
+
+    pub(super) fn timer_fires(&mut self, life: u32, armed: u64) {
+        if life != self.conductor.life {
+            return;
+        }
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        if actor.timer.is_none_or(|(_, number)| number != armed) {
+            return;
+        }
+        // While a commit is awaited, timers wait too, behind the mailbox.
+        self.tell(Event::DeadlineReached);
+    }
+
+    fn timer_looks(&mut self) {
+        let wall = self.conductor.wall(self.now);
+        let actor = self.actor();
+        actor.timer = None;
+        let is_due = actor
+            .node
+            .as_ref()
+            .and_then(|node| node.next_deadline())
+            .is_some_and(|deadline| deadline <= wall);
+        if is_due {
+            self.take(Event::DeadlineReached, Caller::Nobody);
+        }
+        if self.conductor.actor.is_some() {
+            self.arm();
+        }
+    }
+
+    // ---- effects ----
+
+    fn run_effects(&mut self, node: &Rc<Node>, effects: Vec<Effect>) {
+        for effect in effects {
+            if self.conductor.actor.is_none() {
+                return;
+            }
+            match effect {
+                Effect::Command {
+                    id,
+                    attempt,
+                    effect,
+                } => self.ask_agent(node, id, attempt, effect),
+                Effect::Driver(call) => self.call_driver(call),
+            }
+        }
+        let open = node.open_command().map(|command| command.id);
+        let Some(actor) = &mut self.conductor.actor else {
+            return;
+        };
+        if actor
+            .child
+            .as_ref()
+            .is_some_and(|child| Some(child.id) != open)
+        {
+            let child = actor.child.take();
+            self.close_child(child);
+        }
+    }
+
+    fn close_child(&mut self, child: Option<Child>) {
+        if let Some((ask, _)) = child.and_then(|child| child.busy) {
+            self.ask_closed(ask);
+        }
+    }
+
+    fn ask_agent(&mut self, node: &Node, id: CommandId, attempt: u32, effect: command::Effect) {
+        let (Some(command), Some(session)) = (node.open_command(), &node.session) else {
+            return;
+        };
+        let Some(url) = session.callback_url.clone() else {
+            return;
+        };
+        if command.id != id {
+            return;
+        }
+        let agent_id = match &command.phase {
+            Phase::Accepted { agent_id, .. } => Some(agent_id.clone()),
+            _ => None,
+        };
+        let request = (effect == command::Effect::Post)
+            .then(|| (command.request.clone(), node.operation_id(id)));
+        let job = Job {
+            id,
+            attempt,
+            effect,
+            url,
+            certificate: session.certificate.clone(),
+            token: session.nonce.clone(),
+            agent_id,
+            request,
+        };
+        let now = self.now;
+        let actor = self.actor();
+        if actor.child.as_ref().is_none_or(|child| child.id != id) {
+            let child = actor.child.take();
+            self.close_child(child);
+            self.actor().child = Some(Child {
+                id,
+                since: now,
+                failures: Pauses::new(500, 15_000),
+                waiting: None,
+                busy: None,
+                next: None,
+            });
+        }
+        self.do_job(job);
+    }
+
+    /// The child's handler.
+    fn do_job(&mut self, job: Job) {
+        let drops = self.setup.quirks.drops_jobs;
+        let Some(child) = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut())
+        else {
+            return;
+        };
+        if child.busy.is_some() {
+            // A dispatch is never given up for a look.
+            let keeps = child.next.as_ref().is_some_and(|next| {
+                next.effect == command::Effect::Post && job.effect != command::Effect::Post
+            });
+            if !keeps && !drops {
+                child.next = Some(job);
+            }
+            return;
+        }
+        self.plan_job(job);
+    }
+
+    /// Begins with `job`, now or after the pause it asks for; what was planned before it is no longer wanted.
+    fn plan_job(&mut self, job: Job) {
+        let now = self.now;
+        let random = &mut self.random;
+        let Some(child) = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut())
+        else {
+            return;
+        };
+        child.waiting = None;
+        let delay = match job.effect {
+            command::Effect::Post => 0,
+            command::Effect::Survey(pace) | command::Effect::Poll(pace) => match pace {
+                Pace::Now => 0,
+                Pace::Interval => {
+                    child.failures.reset();
+                    ((now - child.since) / POLL_AGE_DIVISOR)
+                        .clamp(POLL_SHORTEST_MS, POLL_LONGEST_MS)
+                }
+                Pace::Backoff => child.failures.next_pause(random),
+            },
+        };
+        if delay == 0 {
+            return self.request(job);
+        }
+        let number = self.conductor.number();
+        let life = self.conductor.life;
+        let child = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut());
+        if let Some(child) = child {
+            child.waiting = Some(Waiting { number, job });
+        }
+        let at = now + delay;
+        self.queue
+            .plan(at, Happening::PauseEnds { life, job: number });
+    }
+
+    pub(super) fn pause_ends(&mut self, life: u32, job: u64) {
+        if life != self.conductor.life {
+            return;
+        }
+        let Some(child) = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut())
+        else {
+            return;
+        };
+        if child
+            .waiting
+            .as_ref()
+            .is_some_and(|waiting| waiting.number == job)
+            && let Some(waiting) = child.waiting.take()
+        {
+            self.request(waiting.job);
+        }
+    }
+
+    fn request(&mut self, job: Job) {
+        let ask = self.conductor.number();
+        let is_post = job.effect == command::Effect::Post;
+        if let Some(child) = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut())
+        {
+            child.busy = Some((ask, job.attempt));
+        }
+        self.send_request(ask, job);
+        if is_post
+            && self
+                .injector
+                .strikes_at(Fault::Crash, self.setup.crash_point_per_mille)
+        {
+            self.crash_at_point("after a POST left");
+        }
+    }
+
+    pub(super) fn answered(&mut self, life: u32, ask: u64, event: command::Event) {
+        if life != self.conductor.life {
+            return;
+        }
+        let Some(child) = self
+            .conductor
+            .actor
+            .as_mut()
+            .and_then(|actor| actor.child.as_mut())
+        else {
+            return;
+        };
+        let Some((current, attempt)) = child.busy else {
+            return;
+        };
+        if current != ask {
+            return;
+        }
+        child.busy = None;
+        let id = child.id;
+        let next = child.next.take();
+        self.ask_closed(ask);
+        // First what was kept: the answer's own effects come through the node's mailbox, after it.
+        if let Some(next) = next {
+            self.plan_job(next);
+        }
+        self.tell(Event::Command { id, attempt, event });
+    }
+
+    fn crash_at_point(&mut self, what: &str) {
+        if self.injector.between(Fault::Crash, 0, 3) == 0 {
+            return self.actor_restarts(what);
+        }
+        let away = self.injector.between(Fault::Crash, 200, 20_000);
+        self.tally.crash_points += 1;
+        self.conductor_goes(self.now + away, what);
+    }
+
+    // ---- calls from the ramdisk ----
+
+    pub(super) fn call_taken(&mut self, process: u32, call: u64, what: CallKind) {
+        let caller = Caller::Agent { process, call };
+        let (event, token) = match what {
+            CallKind::Lookup => {
+                let fresh_nonce = format!("nonce-{}", self.conductor.number());
+                (Event::Lookup { fresh_nonce }, None)
+            }
+            CallKind::Heartbeat {
+                url,
+                certificate,
+                token,
+            } => {
+                let heartbeat = Heartbeat {
+                    callback_url: url,
+                    agent_version: Some("13.0.0".to_owned()),
+                    certificate,
+                    token: TokenMatch::Wrong,
+                };
+                (Event::Heartbeat(heartbeat), Some(token))
+            }
+        };
+        if !self.deliver(event, token, caller.clone()) {
+            self.fail_caller(caller, None);
+        }
+    }
+}
+
+fn compare(node: &Node, token: Option<&str>) -> TokenMatch {
+    match (token, &node.session) {
+        (None, _) => TokenMatch::Missing,
+        (Some(token), Some(session)) if session.nonce == token => TokenMatch::Right,
+        (Some(_), _) => TokenMatch::Wrong,
+    }
+}
+
+/// True for rows that get their actor back at start.
+fn is_waiting(node: &Node) -> bool {
+    node.next_deadline().is_some()
+        || node.open_command().is_some()
+        || node.driver_call.is_some()
+        || matches!(
+            node.provision,
+            Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
+        )
+}

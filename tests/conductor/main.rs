@@ -1,0 +1,11 @@
+//! The conductor when things go wrong inside it: panics, full queues, a database that says no, events that cross each other.
+//!
+//! Nothing is injected by test code in the conductor: the fake driver's hook panics, stored rows are spoiled, the database is
+//! locked or made to fail by a trigger from outside.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod crossing;
+mod outage;
+mod quarantine;

@@ -1,0 +1,488 @@
+//! An HTTP proxy in the middle of one direction of the conversation, which harms it on demand and counts what arrives.
+//!
+//! ```text
+//!   conductor ──▶ Proxy ──▶ the agent's API          the agent advertises the proxy's port
+//!   agent ──────▶ Proxy ──▶ the conductor's API      the agent is told the proxy's port
+//! ```
+//!
+//! Plain HTTP, one request to a connection. Threads of its own, so that a test that waits never holds up the traffic.
+//! Without a fault it passes everything on unchanged.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::eventually;
+
+/// Longest time a message may rest anywhere in the proxy.
+const REST_MAX: Duration = Duration::from_secs(90);
+
+/// One request, as far as faults and counts tell requests apart.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    pub method: String,
+    /// Without the query: it holds the token.
+    pub path: String,
+    /// `name` of a command.
+    pub command: String,
+    /// Name of the step in a command.
+    pub step: String,
+}
+
+impl Request {
+    /// A command that carries out this step.
+    pub fn is_dispatch_of(&self, step: &str) -> bool {
+        self.method == "POST" && self.step == step
+    }
+
+    /// A command of this name.
+    pub fn is_command(&self, name: &str) -> bool {
+        self.method == "POST" && self.command == name
+    }
+
+    /// Reads a running command, or all of them.
+    pub fn is_poll(&self) -> bool {
+        self.method == "GET" && self.path.starts_with("/v1/commands")
+    }
+
+    /// Reads one command by its id: only of a command the conductor knows to be its own.
+    pub fn is_poll_of_one(&self) -> bool {
+        self.is_poll() && self.path.trim_end_matches('/') != "/v1/commands"
+    }
+
+    pub fn is_heartbeat(&self) -> bool {
+        self.method == "POST" && self.path.starts_with("/v1/heartbeat/")
+    }
+
+    pub fn is_lookup(&self) -> bool {
+        self.method == "GET" && self.path == "/v1/lookup"
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// The connection is closed before anything was passed on.
+    LoseRequest,
+    /// It arrives; the connection is closed without the answer.
+    LoseReply,
+    /// Answered by the proxy: status and body. Not passed on.
+    Answer(u16, String),
+    /// Only the first half of the answer's body comes back.
+    Truncate,
+    /// The answer comes that much later.
+    Delay(Duration),
+}
+
+/// How a peer is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Absence {
+    /// Connections are closed at once.
+    Closed,
+    /// Connections come about, and then nothing happens.
+    Silent,
+}
+
+/// Where a message is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Point {
+    /// Before the request is passed on.
+    Request,
+    /// Before the answer is passed back; the request has been carried out.
+    Reply,
+}
+
+/// What was seen of one request.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    pub request: Request,
+    /// All of it was passed on and the peer has answered it.
+    pub arrived: bool,
+    /// Nothing was done to it.
+    pub unharmed: bool,
+    pub at: Instant,
+}
+
+type Matches = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+
+#[derive(Clone)]
+enum Deed {
+    Fault(Fault),
+    Hold(Point, Arc<Gate>),
+}
+
+struct Rule {
+    matches: Matches,
+    /// To how many more requests it applies.
+    left: usize,
+    deed: Deed,
+}
+
+#[derive(Default)]
+struct State {
+    peer_port: Option<u16>,
+    absence: Option<(Absence, Matches)>,
+    rules: Vec<Rule>,
+    seen: Vec<Seen>,
+    is_over: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nobody panics with the lock")
+    }
+}
+
+/// Ended when dropped.
+pub struct Proxy {
+    pub port: u16,
+    pub url: String,
+    shared: Arc<Shared>,
+}
+
+impl Proxy {
+    /// Listens, with nobody behind it yet: connections are closed.
+    pub fn start() -> Proxy {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
+        let port = listener.local_addr().expect("an address").port();
+        let shared = Arc::<Shared>::default();
+        let serving = shared.clone();
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                if serving.state().is_over {
+                    return;
+                }
+                let shared = serving.clone();
+                // A peer that goes away in the middle is no concern of the test.
+                thread::spawn(move || drop(serve(&shared, connection)));
+            }
+        });
+        Proxy {
+            port,
+            url: format!("http://127.0.0.1:{port}"),
+            shared,
+        }
+    }
+
+    /// Who is behind it from now on.
+    pub fn lead_to(&self, port: u16) {
+        self.shared.state().peer_port = Some(port);
+    }
+
+    /// The next `times` requests that match are harmed.
+    pub fn harm(
+        &self,
+        times: usize,
+        fault: Fault,
+        matches: impl Fn(&Request) -> bool + Send + Sync + 'static,
+    ) {
+        self.shared.state().rules.push(Rule {
+            matches: Arc::new(matches),
+            left: times,
+            deed: Deed::Fault(fault),
+        });
+    }
+
+    /// Holds the next request that matches, or its answer, until the test has decided about it.
+    pub fn hold(
+        &self,
+        point: Point,
+        matches: impl Fn(&Request) -> bool + Send + Sync + 'static,
+    ) -> Hold {
+        let gate = Arc::<Gate>::default();
+        self.shared.state().rules.push(Rule {
+            matches: Arc::new(matches),
+            left: 1,
+            deed: Deed::Hold(point, gate.clone()),
+        });
+        Hold(gate)
+    }
+
+    /// For all requests that match, the peer is not there until [`Proxy::back`].
+    pub fn gone(
+        &self,
+        absence: Absence,
+        matches: impl Fn(&Request) -> bool + Send + Sync + 'static,
+    ) {
+        self.shared.state().absence = Some((absence, Arc::new(matches)));
+    }
+
+    /// The peer is there again.
+    pub fn back(&self) {
+        self.shared.state().absence = None;
+        self.shared.changed.notify_all();
+    }
+
+    /// Everything that came, in the order it was dealt with.
+    pub fn seen(&self) -> Vec<Seen> {
+        self.shared.state().seen.clone()
+    }
+
+    /// How often a step was dispatched: all of them, and those that arrived.
+    pub fn dispatches(&self, step: &str) -> (usize, usize) {
+        let seen = self.seen();
+        let of_step: Vec<&Seen> = seen
+            .iter()
+            .filter(|seen| seen.request.is_dispatch_of(step))
+            .collect();
+        let arrived = of_step.iter().filter(|seen| seen.arrived).count();
+        (of_step.len(), arrived)
+    }
+
+    /// Waits for a request that matches and was passed on and answered unharmed after this call.
+    pub async fn passes(&self, what: &str, matches: impl Fn(&Request) -> bool) {
+        let start = Instant::now();
+        eventually(what, async || {
+            let passed = |seen: &Seen| {
+                seen.at > start && seen.arrived && seen.unharmed && matches(&seen.request)
+            };
+            self.seen().iter().any(passed).then_some(())
+        })
+        .await;
+    }
+
+    /// Waits until every fault that was ordered has happened.
+    pub async fn faults_happened(&self) {
+        eventually("the faults to happen", async || {
+            self.shared.state().rules.is_empty().then_some(())
+        })
+        .await;
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        state.is_over = true;
+        for rule in state.rules.drain(..) {
+            if let Deed::Hold(_, gate) = rule.deed {
+                gate.decide(Decision::Cut);
+            }
+        }
+        drop(state);
+        self.shared.changed.notify_all();
+        drop(TcpStream::connect(("127.0.0.1", self.port))); // so that it notices
+        if thread::panicking() {
+            let seen = self.seen();
+            println!("--- the last requests through the proxy on {}", self.port);
+            for seen in &seen[seen.len().saturating_sub(30)..] {
+                println!("{seen:?}");
+            }
+        }
+    }
+}
+
+/// A message the test decides about. Cut if it is dropped undecided.
+pub struct Hold(Arc<Gate>);
+
+impl Hold {
+    /// Waits until the message is there.
+    pub async fn reached(&self) {
+        eventually("the message to be held", async || {
+            self.0.state().0.then_some(())
+        })
+        .await;
+    }
+
+    /// It goes on as if nothing had been.
+    pub fn release(self) {
+        self.0.decide(Decision::GoOn);
+    }
+
+    /// The connection is closed; the message is lost.
+    pub fn cut(self) {
+        self.0.decide(Decision::Cut);
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.decide(Decision::Cut); // the first decision stands
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    GoOn,
+    Cut,
+}
+
+/// Whether the message is there, and what was decided about it.
+#[derive(Default)]
+struct Gate {
+    state: Mutex<(bool, Option<Decision>)>,
+    decided: Condvar,
+}
+
+impl Gate {
+    fn state(&self) -> MutexGuard<'_, (bool, Option<Decision>)> {
+        self.state.lock().expect("nobody panics with the lock")
+    }
+
+    fn decide(&self, decision: Decision) {
+        self.state().1.get_or_insert(decision);
+        self.decided.notify_all();
+    }
+
+    fn pass(&self) -> Decision {
+        let mut state = self.state();
+        state.0 = true;
+        let waited = self
+            .decided
+            .wait_timeout_while(state, REST_MAX, |(_, decision)| decision.is_none());
+        let (state, _) = waited.expect("nobody panics with the lock");
+        state.1.unwrap_or(Decision::Cut)
+    }
+}
+
+/// One connection: one request, one answer.
+fn serve(shared: &Shared, mut client: TcpStream) -> io::Result<()> {
+    client.set_read_timeout(Some(REST_MAX))?;
+    let (request, bytes) = read_request(&client)?;
+    let (deed, peer_port) = {
+        let mut state = shared.state();
+        if let Some((absence, matches)) = state.absence.clone()
+            && matches(&request)
+        {
+            note(&mut state, request, false, false);
+            if absence == Absence::Silent {
+                let returned = shared.changed.wait_timeout_while(state, REST_MAX, |state| {
+                    state.absence.is_some() && !state.is_over
+                });
+                drop(returned);
+            }
+            return Ok(());
+        }
+        (take_deed(&mut state, &request), state.peer_port)
+    };
+    let unharmed = deed.is_none();
+    let forwarded = match &deed {
+        Some(Deed::Fault(Fault::LoseRequest)) => None,
+        Some(Deed::Hold(Point::Request, gate)) if gate.pass() == Decision::Cut => None,
+        Some(Deed::Fault(Fault::Answer(status, body))) => {
+            note(&mut shared.state(), request, false, false);
+            return client.write_all(&answer(*status, body));
+        }
+        _ => peer_port.and_then(|port| forward(port, &bytes).ok()),
+    };
+    let Some(mut reply) = forwarded else {
+        note(&mut shared.state(), request, false, unharmed);
+        return Ok(());
+    };
+    note(&mut shared.state(), request, true, unharmed);
+    match deed {
+        Some(Deed::Fault(Fault::LoseReply)) => return Ok(()),
+        Some(Deed::Hold(Point::Reply, gate)) if gate.pass() == Decision::Cut => return Ok(()),
+        Some(Deed::Fault(Fault::Truncate)) => {
+            let body = body_start(&reply);
+            reply.truncate(body + (reply.len() - body) / 2);
+        }
+        Some(Deed::Fault(Fault::Delay(time))) => thread::sleep(time),
+        _ => {}
+    }
+    client.write_all(&reply)?;
+    client.shutdown(Shutdown::Write)
+}
+
+/// The deed that applies to this request: the oldest one ordered.
+fn take_deed(state: &mut State, request: &Request) -> Option<Deed> {
+    let at = state
+        .rules
+        .iter()
+        .position(|rule| (rule.matches)(request))?;
+    let rule = &mut state.rules[at];
+    rule.left -= 1;
+    let deed = rule.deed.clone();
+    if rule.left == 0 {
+        state.rules.remove(at);
+    }
+    Some(deed)
+}
+
+fn note(state: &mut State, request: Request, arrived: bool, unharmed: bool) {
+    state.seen.push(Seen {
+        request,
+        arrived,
+        unharmed,
+        at: Instant::now(),
+    });
+}
+
+/// Reads one request; answers what it is, and its bytes with `Connection: close`.
+fn read_request(client: &TcpStream) -> io::Result<(Request, Vec<u8>)> {
+    let mut reader = BufReader::new(client);
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if line == "\r\n" {
+            break;
+        }
+        let lower = line.to_ascii_lowercase();
+        if let Some(value) = lower.strip_prefix("content-length:") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+        if !lower.starts_with("connection:") {
+            head.push_str(&line);
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body)?;
+
+    let mut words = head.split(' ');
+    let mut word = || words.next().unwrap_or_default().to_owned();
+    let (method, target) = (word(), word());
+    let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let text = |at: &str| {
+        let found = document.pointer(at).and_then(Value::as_str);
+        found.unwrap_or_default().to_owned()
+    };
+    let request = Request {
+        method,
+        path: target.split('?').next().unwrap_or_default().to_owned(),
+        command: text("/name"),
+        step: text("/params/step/step"),
+    };
+    head.push_str("Connection: close\r\n\r\n");
+    let mut bytes = head.into_bytes();
+    bytes.extend(body);
+    Ok((request, bytes))
+}
+
+/// Asks the peer; answers all it says.
+fn forward(port: u16, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut peer = TcpStream::connect(("127.0.0.1", port))?;
+    peer.set_read_timeout(Some(REST_MAX))?;
+    peer.write_all(request)?;
+    let mut reply = Vec::new();
+    peer.read_to_end(&mut reply)?;
+    if reply.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(reply)
+}
+
+fn answer(status: u16, body: &str) -> Vec<u8> {
+    format!(
+        "HTTP/1.1 {status} Said By The Proxy\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn body_start(reply: &[u8]) -> usize {
+    let end = reply.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+    end.map_or(reply.len(), |end| end + 4)
+}

@@ -1,0 +1,366 @@
+//! The real binary, killed and started again on the same database while simulated machines are at work.
+//!
+//! The machines live in this process and survive the conductor. Its fake driver has nobody to press their switches, so the test
+//! does: on when the API shows `wait call-back`.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::api::{Api, LIMIT, eventually};
+use support::puppet::Puppet;
+use support::site::{MAC, quick_machines, wrote_once};
+use tempfile::TempDir;
+use upbeat::demo::{Faults, Fleet, Journal, WriteWhenLost};
+
+/// `upbeat serve` on one database and one address, whoever runs it at the moment.
+struct Conductor {
+    api: Api,
+    folder: TempDir,
+    process: Option<Child>,
+}
+
+impl Conductor {
+    /// `silence`: seconds an agent may be silent.
+    async fn start(silence: u32, require_tls: bool) -> Conductor {
+        let folder = tempfile::tempdir().unwrap();
+        let port = lasting_port();
+        let settings = format!(
+            "[api]\nlisten = \"127.0.0.1:{port}\"\nworkers = 1\n\
+             [database]\nurl = \"sqlite://{}/upbeat.db\"\n\
+             [conductor]\nhost = \"conductor-1\"\ndeploy_callback_timeout = {silence}\nsoft_power_off_wait = 5\n\
+             default_boot_mode = \"bios\"\n\
+             [agent]\nheartbeat_timeout = 2\npoll_interval_max = 1\nrequire_tls = {require_tls}\n\
+             connect_timeout = 2\ncommand_timeout = 5\ncallback_networks = [\"127.0.0.0/8\"]\n",
+            folder.path().display()
+        );
+        std::fs::write(folder.path().join("upbeat.toml"), settings).unwrap();
+        let mut conductor = Conductor {
+            api: Api::new(&format!("http://127.0.0.1:{port}")),
+            folder,
+            process: None,
+        };
+        conductor.start_again().await;
+        conductor
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("upbeat.log")
+    }
+
+    fn spawn(&self, arguments: &[&str]) -> Child {
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(self.log())
+            .unwrap();
+        Command::new(env!("CARGO_BIN_EXE_upbeat"))
+            .arg("serve")
+            .arg("--config")
+            .arg(self.folder.path().join("upbeat.toml"))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap()
+    }
+
+    async fn start_again(&mut self) {
+        assert!(self.process.is_none());
+        self.process = Some(self.spawn(&[]));
+        eventually("the conductor ready", async || {
+            let ended = self.process.as_mut().unwrap().try_wait().unwrap();
+            assert_eq!(ended, None, "{}", self.tail());
+            let ready = self.api.try_send("GET", "/health/ready", None).await?;
+            (ready.0 == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// SIGKILL: nothing is put in order.
+    fn kill(&mut self) {
+        let mut process = self.process.take().unwrap();
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    /// SIGTERM; answers how and after how long it ended.
+    async fn terminate(&mut self) -> (ExitStatus, Duration) {
+        let mut process = self.process.take().unwrap();
+        let asked = Instant::now();
+        let pid = rustix::process::Pid::from_child(&process);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        let status = eventually("the end of the process", async || {
+            process.try_wait().unwrap()
+        })
+        .await;
+        (status, asked.elapsed())
+    }
+
+    fn tail(&self) -> String {
+        let log = std::fs::read_to_string(self.log()).unwrap();
+        let lines: Vec<&str> = log.lines().rev().take(20).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl Drop for Conductor {
+    fn drop(&mut self) {
+        if let Some(process) = &mut self.process {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+        if std::thread::panicking() {
+            println!("--- the end of the conductor's log\n{}", self.tail());
+        }
+    }
+}
+
+/// A free port that nobody is given by chance while the conductor is away: below those that systems hand out.
+fn lasting_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(12_000 + number % 20_000).unwrap();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// A conductor and one machine whose node is in `wait call-back`; the machine is off still.
+struct Scene {
+    conductor: Conductor,
+    fleet: Arc<Fleet>,
+    uuid: String,
+}
+
+impl Scene {
+    async fn with(faults: Faults) -> Scene {
+        let conductor = Conductor::start(4, true).await;
+        let fleet = Arc::new(Fleet::new(&conductor.api.url, quick_machines()));
+        fleet.add(MAC, faults);
+        // With a hint where to write the agent does not look its node up once more, which takes it long without a conductor.
+        let hint = json!({"properties": {"root_device": {"name": "/dev/sda"}}});
+        let uuid = conductor.api.available_node(MAC, hint).await;
+        conductor.api.ask(&uuid, "active").await;
+        conductor.api.reaches(&uuid, "wait call-back").await;
+        Scene {
+            conductor,
+            fleet,
+            uuid,
+        }
+    }
+
+    async fn sees(&self, what: &str, wished: impl FnMut(&Journal) -> bool) -> Journal {
+        match self.fleet.wait_for(MAC, LIMIT, wished).await {
+            Ok(journal) => journal,
+            Err(journal) => panic!("the machine never saw {what}: {journal:#?}"),
+        }
+    }
+
+    /// The deploy ends well, with one write, one agent and one token.
+    async fn ends_well(self) {
+        self.conductor.api.ends_active(&self.uuid).await;
+        let journal = self.fleet.journal(MAC);
+        wrote_once(&journal);
+        assert_eq!(journal.writes_finished, 1);
+        assert_eq!(journal.agent_starts, 1);
+        assert!(!journal.token_was_masked);
+        for (number, record) in journal.commands.iter().enumerate() {
+            let is_repeated = journal.commands[..number]
+                .iter()
+                .any(|before| before.name == record.name);
+            // Reading is all that may ever be asked for twice.
+            let is_harmless = ["deploy.get_deploy_steps", "standby.get_partition_uuids"]
+                .contains(&record.name.as_str());
+            assert!(!is_repeated || is_harmless, "{journal:#?}");
+        }
+        self.fleet.stop().await;
+    }
+}
+
+#[actix_web::test]
+async fn killed_while_the_agent_is_awaited() {
+    let mut scene = Scene::with(Faults::none()).await;
+    scene.conductor.kill();
+    // The machine boots while nobody is there to hear it.
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("an agent", |journal| journal.agent_starts > 0)
+        .await;
+    scene.conductor.start_again().await;
+    scene.conductor.api.ends_active(&scene.uuid).await;
+    wrote_once(&scene.fleet.journal(MAC));
+    scene.fleet.stop().await;
+}
+
+#[actix_web::test]
+async fn killed_between_the_lookup_and_the_first_heartbeat_and_while_writing() {
+    let mut scene = Scene::with(Faults::none().slow_write(Duration::from_secs(2))).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("its token", |journal| journal.lookups_sent > 0)
+        .await;
+    scene.conductor.kill();
+    scene.conductor.start_again().await;
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    scene.conductor.kill();
+    scene.conductor.start_again().await;
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn killed_while_writing_and_away_until_the_write_is_done() {
+    let mut scene = Scene::with(Faults::none()).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    scene.conductor.kill();
+    scene
+        .sees("the end of the write", |journal| {
+            journal.writes_finished == 1
+        })
+        .await;
+    scene.conductor.start_again().await;
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn killed_after_the_reply_to_the_write_was_lost() {
+    let faults = Faults::none()
+        .slow_write(Duration::from_secs(2))
+        .loses_first_reply(WriteWhenLost::AlreadyFinished);
+    let mut scene = Scene::with(faults).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    // The reply is still owed; the next conductor only knows that a command was about to leave.
+    scene.conductor.kill();
+    scene.conductor.start_again().await;
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn killed_again_and_again() {
+    let mut scene = Scene::with(Faults::none().slow_write(Duration::from_millis(1_500))).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("an accepted heartbeat", |journal| {
+            journal.heartbeats_accepted() > 0
+        })
+        .await;
+    for pause_ms in [0, 5, 20, 60, 120, 250] {
+        // Not to wait for anything: each moment to be killed at is as good as another.
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        scene.conductor.kill();
+        scene.conductor.start_again().await;
+    }
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn killed_between_the_order_to_power_off_and_power_on() {
+    let mut conductor = Conductor::start(4, false).await;
+    let uuid = conductor.api.available_node(MAC, Value::Null).await;
+    conductor.api.ask(&uuid, "active").await;
+    conductor.api.reaches(&uuid, "wait call-back").await;
+    let mut puppet = Puppet::start().await;
+    let token = puppet.arrives(&conductor.api, MAC, &uuid).await;
+    puppet.tells_its_steps().await;
+    for (name, result) in [
+        ("deploy.execute_deploy_step", json!({})),
+        ("standby.get_partition_uuids", json!({"root uuid": "0x1"})),
+    ] {
+        let asked = puppet.command(name).await;
+        puppet.take(asked, "SUCCEEDED", result);
+    }
+    // It takes the order and is gone before it could say so; then the conductor is gone too.
+    let asked = puppet.command("standby.power_off").await;
+    puppet.keep(&asked, "RUNNING", Value::Null);
+    conductor.kill();
+    let posted = puppet.posted.len();
+    drop((asked, puppet));
+    conductor.start_again().await;
+    let node = conductor.api.ends_active(&uuid).await;
+    assert_eq!(node["power_state"], "power on");
+    assert_eq!(posted, 4);
+    // What was left of that agent is not listened to any more.
+    let late = json!({"callback_url": "http://127.0.0.1:9", "agent_token": token, "agent_version": "13.0.0"});
+    let path = format!("/v1/heartbeat/{uuid}");
+    let (status, _) = conductor.api.send("POST", &path, late).await;
+    assert!((400..500).contains(&status), "{status}");
+}
+
+#[actix_web::test]
+async fn the_time_nobody_could_be_heard_does_not_count() {
+    let mut conductor = Conductor::start(3, true).await;
+    let uuid = conductor.api.available_node(MAC, Value::Null).await;
+    conductor.api.ask(&uuid, "active").await;
+    conductor.api.reaches(&uuid, "wait call-back").await;
+    conductor.kill();
+    // The limit passes while the conductor is away.
+    let away = Instant::now() + Duration::from_millis(3_500);
+    tokio::time::sleep_until(away.into()).await;
+    conductor.start_again().await;
+    let started = Instant::now();
+    assert_eq!(
+        conductor.api.node(&uuid).await["provision_state"],
+        "wait call-back"
+    );
+    let why = conductor.api.ends_failed(&uuid).await;
+    assert!(why.contains("No agent called"), "{why}");
+    assert!(started.elapsed() > Duration::from_secs(1));
+}
+
+#[actix_web::test]
+async fn sigterm_ends_soon_and_in_order_and_the_deploy_goes_on_afterwards() {
+    let mut scene = Scene::with(Faults::none().slow_write(Duration::from_secs(1))).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    let (status, took) = scene.conductor.terminate().await;
+    assert_eq!(status.code(), Some(0), "{}", scene.conductor.tail());
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    scene.conductor.start_again().await;
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn a_second_conductor_on_the_same_database_does_not_start() {
+    let mut conductor = Conductor::start(4, true).await;
+    let mut second = conductor.spawn(&["--set", "api.listen=127.0.0.1:0"]);
+    let status = eventually("the end of the second", async || second.try_wait().unwrap()).await;
+    assert_eq!(status.code(), Some(1));
+    let log = conductor.tail();
+    assert!(log.contains("not started"), "{log}");
+    assert!(
+        log.contains("upbeat.db") && log.contains("in use"),
+        "which database, and why: {log}"
+    );
+    // The first did not notice.
+    let uuid = conductor.api.available_node(MAC, Value::Null).await;
+    conductor.kill();
+    conductor.start_again().await;
+    conductor.api.reaches(&uuid, "available").await;
+}
