@@ -19,6 +19,11 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
         ("timestamp", (vec![], data.to_vec())),
         ("command", (vec!["timestamp"], data.to_vec())),
         ("node", (vec!["timestamp", "command"], data.to_vec())),
+        // The core in a made-up world: no clock, no sockets, no files.
+        (
+            "simulator",
+            (vec!["timestamp", "command", "node"], data.to_vec()),
+        ),
         // The shells around it.
         ("clock", (vec!["timestamp"], vec![])),
         ("retry", (vec![], vec!["backoff"])),

@@ -366,3 +366,15 @@ fn an_ended_command_is_left_alone() {
         assert_eq!(step.verdict, None);
     }
 }
+
+#[test]
+fn a_restart_takes_the_evidence_of_absence_anew() {
+    let first = go_at(&unknown(), surveyed("1", &[]), 2_000);
+    // The clock may have been set while the conductor was away, so the time that passed proves nothing.
+    let recovered = go_at(&first.command, Event::Recovered, 90_000_000).command;
+    let second = go_at(&recovered, surveyed("1", &[]), 90_000_001);
+    assert_eq!(second.command.phase.name(), "unknown");
+    let third = go_at(&second.command, surveyed("1", &[]), 90_005_001);
+    assert_eq!(third.command.phase.name(), "planned");
+    assert_eq!(third.command.attempt, 2);
+}

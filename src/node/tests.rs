@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::deploy::DeployPhase;
 use super::*;
 use crate::command::{
     Effect as AgentEffect, Entry, Event as AgentEvent, Instance, Pace, PostAnswer, Status,
@@ -759,6 +760,29 @@ fn a_restart_asks_again_for_what_was_in_flight_and_takes_the_downtime_off() {
 }
 
 #[test]
+fn a_reboot_that_is_ordered_again_ends_the_agent_of_the_boot_before() {
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    let lookup = |world: &mut World| {
+        world
+            .go(Event::Lookup {
+                fresh_nonce: "another".to_owned(),
+            })
+            .reply
+    };
+    let refused = Reply::Refused(Refused::LookupNotAllowed);
+    assert_eq!(lookup(&mut world), refused);
+    // The conductor was away before it had the driver's answer.
+    world.go(Event::Resumed { down_for_ms: 10 });
+    assert!(matches!(world.effects[..], [Effect::Driver(_)]));
+    assert_eq!(world.node.session, None);
+    assert_eq!(lookup(&mut world), refused);
+    world.driver_says_yes();
+    assert_eq!(world.state(), "wait call-back");
+    assert_eq!(lookup(&mut world), Reply::Token { masked: false });
+}
+
+#[test]
 fn answers_to_older_questions_are_ignored() {
     let mut world = World::writing();
     let open = world.node.open_command().unwrap();
@@ -959,4 +983,70 @@ fn a_node_is_read_back_from_its_stored_form_as_it_was() {
         read.ports = world.node.ports.clone();
         assert_eq!(read, world.node);
     }
+}
+
+#[test]
+fn the_clock_may_be_set_either_way_while_the_conductor_is_away() {
+    for moved in [-172_800_000, -5_000, 172_800_000] {
+        let mut world = World::writing();
+        let before = world.node.deadlines.clone();
+        world.at += moved;
+        world.go(Event::Resumed { down_for_ms: moved });
+        let after = &world.node.deadlines;
+        for (before, after) in [(before.liveness, after.liveness), (before.step, after.step)] {
+            assert_eq!(after, before.map(|deadline| deadline.plus_ms(moved)));
+        }
+    }
+    // The same while the machine is awaited to go off.
+    let mut world = World::writing();
+    world.polled(Status::Succeeded, json!({"deploy_result": {}}));
+    world.command_runs("get_partition_uuids", json!({"root uuid": "0x1"}));
+    world.driver_says_yes();
+    world.survey(&[]);
+    world.posted(Status::Running, Value::Null);
+    let look = world.node.deadlines.look.unwrap();
+    world.go(Event::Resumed {
+        down_for_ms: -90_000,
+    });
+    assert_eq!(world.node.deadlines.look, Some(look.plus_ms(-90_000)));
+    let Provision::Deploying(deploy) = &world.node.provision else {
+        panic!("{:?}", world.node.provision);
+    };
+    assert_eq!(
+        deploy.phase,
+        DeployPhase::AwaitingOff {
+            until: look.plus_ms(-90_000),
+        }
+    );
+}
+
+#[test]
+fn what_was_heard_outlives_trouble_with_the_store() {
+    let mut world = World::writing();
+    let row = world.node.clone();
+    world.at += 500_000;
+    world.heartbeats(TokenMatch::Right);
+    let seen = world.node.clone();
+    assert!(seen.deadlines.liveness > row.deadlines.liveness);
+
+    let read = after_trouble_with_the_store(row.clone(), Some(&seen), 0);
+    assert_eq!(read.deadlines.liveness, seen.deadlines.liveness);
+    assert_eq!(read.version, row.version + 1);
+    assert_eq!(
+        read.session.unwrap().last_heartbeat_at,
+        Some(Timestamp(world.at))
+    );
+    // While nothing could be taken nobody was silent, and no step or driver was slow.
+    let read = after_trouble_with_the_store(row.clone(), Some(&seen), 60_000);
+    let later = |deadline: Option<Timestamp>| deadline.map(|at| at.plus_ms(60_000));
+    assert_eq!(read.deadlines.liveness, later(seen.deadlines.liveness));
+    assert_eq!(read.deadlines.step, later(row.deadlines.step));
+    // Another session's signs are nobody's.
+    let mut other = seen.clone();
+    other.session.as_mut().unwrap().nonce = "other".to_owned();
+    assert_eq!(
+        after_trouble_with_the_store(row.clone(), Some(&other), 0),
+        row
+    );
+    assert_eq!(after_trouble_with_the_store(row.clone(), None, 999), row);
 }

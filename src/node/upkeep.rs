@@ -64,13 +64,15 @@ pub(super) fn maintenance(mut turn: Turn<'_>, on: bool, reason: Option<String>) 
 /// row was stored, and without counting the time for which nothing could be taken as anybody's silence.
 pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms: i64) -> Node {
     let mut node = row.clone();
-    let nonce = |node: &Node| node.session.as_ref().map(|session| session.nonce.clone());
+    let wait = |node: &Node| {
+        let nonce = node.session.as_ref().map(|session| session.nonce.clone());
+        (node.commands_planned, node.driver_calls_made, nonce)
+    };
     if let Some(seen) = seen
-        && nonce(seen).is_some()
-        && nonce(seen) == nonce(&node)
+        && wait(seen) == wait(&node)
     {
-        if let (Some(mine), Some(later)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
-            *mine = later.max(*mine);
+        if let (Some(mine), Some(other)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
+            *mine = other;
         }
         if let (Some(mine), Some(other)) = (&mut node.session, &seen.session) {
             mine.last_heartbeat_at = mine.last_heartbeat_at.max(other.last_heartbeat_at);

@@ -453,6 +453,7 @@ impl World<'_> {
         }
         if let Some(last) = agent.list.last()
             && last.entry.status == Status::Running
+            && !self.setup.quirks.agents_are_never_busy
         {
             let text = if agent.is_old {
                 "Command execution failed: agent is busy".to_owned()

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::world::World;
-use crate::command::{self, CommandId, Phase, PostAnswer, Refusal, Request};
+use crate::command::{self, CommandId, Finish, Phase, PostAnswer, Refusal, Request};
 use crate::node::deploy::DeployPhase;
 use crate::node::{Event, Node, Outcome, Provision, Reply, Step};
 use crate::timestamp::Timestamp;
@@ -134,45 +134,42 @@ impl Checks {
         at: i64,
     ) {
         self.living.insert(process);
-        let mut broken = None;
-        for earlier in &self.begun {
-            if (earlier.id, earlier.attempt) == (id, attempt) {
-                broken = Some((
-                    Rule::DispatchedOnce,
-                    format!("command {id} attempt {attempt} came twice"),
-                ));
-            } else if earlier.id == id && earlier.has_run && !earlier.is_idempotent {
-                broken = Some((
-                    Rule::CarriedOutOnce,
-                    format!(
-                        "command {id} ran as attempt {} and again as attempt {attempt}",
-                        earlier.attempt
-                    ),
-                ));
-            }
-            if broken.is_some() {
-                break;
-            }
-        }
-        if is_write && broken.is_none() {
-            let first = self.begun.iter().find(|earlier| {
-                earlier.is_write && earlier.has_run && self.living.contains(&earlier.process)
-            });
-            if let Some(process) = self.writing {
-                broken = Some((
-                    Rule::OneWriteAtATime,
-                    format!("process {process} still writes"),
-                ));
-            } else if let Some(first) = first {
-                broken = Some((
-                    Rule::NoWriteTwice,
-                    format!(
-                        "process {} has written for command {} already",
-                        first.process, first.id
-                    ),
-                ));
-            }
-        }
+        let twice = self
+            .begun
+            .iter()
+            .any(|earlier| (earlier.id, earlier.attempt) == (id, attempt));
+        let wrote = self.begun.iter().find(|earlier| {
+            earlier.is_write && earlier.has_run && self.living.contains(&earlier.process)
+        });
+        let ran = self
+            .begun
+            .iter()
+            .find(|earlier| earlier.id == id && earlier.has_run && !earlier.is_idempotent);
+        let broken = match (self.writing, wrote, ran) {
+            _ if twice => Some((
+                Rule::DispatchedOnce,
+                format!("command {id} attempt {attempt} came twice"),
+            )),
+            (Some(process), _, _) if is_write => Some((
+                Rule::OneWriteAtATime,
+                format!("process {process} still writes"),
+            )),
+            (_, Some(first), _) if is_write => Some((
+                Rule::NoWriteTwice,
+                format!(
+                    "process {} has written for command {} already",
+                    first.process, first.id
+                ),
+            )),
+            (_, _, Some(earlier)) => Some((
+                Rule::CarriedOutOnce,
+                format!(
+                    "command {id} ran as attempt {} and again as attempt {attempt}",
+                    earlier.attempt
+                ),
+            )),
+            _ => None,
+        };
         if let Some((rule, what)) = broken {
             self.breaks(rule, what, at);
         }
@@ -288,6 +285,31 @@ impl World<'_> {
             self.look_at_expiry(before, wall);
         }
         self.look_at_deploy(before, step);
+        self.count_unknown(before, after);
+    }
+
+    fn count_unknown(&mut self, before: &Node, after: &Node) {
+        let was = before
+            .open_command()
+            .filter(|command| matches!(command.phase, Phase::Unknown { .. }));
+        let now = after.command_numbered(
+            was.or(after.open_command())
+                .map_or(CommandId(0), |command| command.id),
+        );
+        let Some(now) = now else {
+            return;
+        };
+        match (was.is_some(), &now.phase) {
+            (false, Phase::Unknown { .. }) => self.tally.unknown += 1,
+            (true, Phase::Accepted { .. }) => self.tally.unknown_found += 1,
+            (true, Phase::Planned) => self.tally.unknown_absent += 1,
+            (true, Phase::Ended { finish }) => match finish {
+                Finish::InstanceLost => self.tally.unknown_lost += 1,
+                Finish::Abandoned => self.tally.unknown_given_up += 1,
+                _ => self.tally.unknown_found += 1,
+            },
+            _ => {}
+        }
     }
 
     /// A wait that nothing would ever end.

@@ -50,6 +50,8 @@ pub struct Quirks {
     pub forgets_signs: bool,
     /// A sign of life that could not be stored is left at that.
     pub leaves_failed_signs: bool,
+    /// Agents take a command while another runs; the real ones never do, and much rests on that.
+    pub agents_are_never_busy: bool,
 }
 
 /// What to simulate.
