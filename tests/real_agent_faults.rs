@@ -15,144 +15,14 @@ mod real_agent_support;
 
 use std::time::{Duration, Instant};
 
-use real_agent_support::conductor::{Conductor, Settings};
-use real_agent_support::images::{Image, ImageServer};
-use real_agent_support::machine::{Agent, Machine};
-use real_agent_support::proxy::{Absence, Fault, Point, Proxy, Request, Seen};
-use real_agent_support::{eventually, real_agent_is_here};
-use serde_json::{Value, json};
-
-const WRITE: &str = "write_image";
+use real_agent_support::conductor::Settings;
+use real_agent_support::lab::{Lab, SHORT_LIMIT, WRITE};
+use real_agent_support::proxy::{Absence, Fault, Point, Request, Seen};
+use real_agent_support::real_agent_is_here;
+use serde_json::json;
 
 /// What a gateway says of a server it can't reach.
 const PAGE: &str = "<html>502 Bad Gateway</html>";
-
-/// A conductor, a machine, and everything between and around them.
-struct Lab {
-    conductor: Conductor,
-    /// On the agent's way to the conductor.
-    to_conductor: Proxy,
-    /// On the conductor's way to the agent.
-    to_agent: Proxy,
-    images: ImageServer,
-    image: Image,
-    machine: Machine,
-    node: String,
-    agent: Option<Agent>,
-}
-
-impl Lab {
-    /// A node that is available.
-    async fn start(settings: Settings) -> Lab {
-        let image = Image::raw("system.raw", 8);
-        let (images, machine) = (ImageServer::start_closed(), Machine::new());
-        let (to_conductor, to_agent) = (Proxy::start(), Proxy::start());
-        let conductor = Conductor::start_with(settings).await;
-        to_conductor.lead_to(conductor.port);
-        let node = conductor.node_for(&machine, images.offer(&image)).await;
-        Lab {
-            conductor,
-            to_conductor,
-            to_agent,
-            images,
-            image,
-            machine,
-            node,
-            agent: None,
-        }
-    }
-
-    /// Orders the deploy and switches the machine on when it is waited for.
-    async fn deploy(&mut self) {
-        let verb = json!({"target": "active"});
-        self.conductor.ask(&self.node, verb).await;
-        self.conductor
-            .reaches(&self.node, &["wait call-back"])
-            .await;
-        self.boot();
-    }
-
-    /// Switches the machine on, off before if it was on.
-    fn boot(&mut self) {
-        self.agent = None;
-        let port = format!("advertise_port={}", self.to_agent.port);
-        let agent = self
-            .machine
-            .boot_with(&self.to_conductor.url, &["--set", &port]);
-        self.to_agent.lead_to(agent.port);
-        self.agent = Some(agent);
-    }
-
-    /// Waits until the agent is in the middle of its `number`th write.
-    async fn writing(&self, number: usize) {
-        eventually("the agent to write", async || {
-            (self.images.downloads() == number).then_some(())
-        })
-        .await;
-    }
-
-    /// Waits until the agent says that the write has ended well.
-    async fn write_finished(&self) {
-        eventually("the write to finish", async || {
-            let status = self.to_agent.agent_says(WRITE);
-            (status.as_deref() == Some("SUCCEEDED")).then_some(())
-        })
-        .await;
-    }
-
-    /// Waits until the machine was power-cycled for a new beginning as often as that.
-    async fn power_cycled(&self, times: usize) {
-        eventually("the machine to be power-cycled", async || {
-            let history = self.conductor.history(&self.node).await;
-            let cycles = history.iter().filter(|event| event.contains("begun anew"));
-            (cycles.count() == times).then_some(())
-        })
-        .await;
-        self.conductor
-            .reaches(&self.node, &["wait call-back"])
-            .await;
-    }
-
-    /// The write goes on for that many times the short limit.
-    async fn goes_on_for(&self, limits: f64) {
-        let time = Duration::from_secs_f64(limits * f64::from(SHORT_LIMIT));
-        let start = Instant::now();
-        while start.elapsed() < time {
-            let node = self.conductor.node(&self.node).await;
-            let after = start.elapsed().as_secs();
-            let state = &node["provision_state"];
-            assert_eq!(
-                state, "wait call-back",
-                "after {after} s: {}",
-                node["last_error"]
-            );
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-    }
-
-    /// The deploy ends well, after as many writes: that many came to the agent, as many downloads there were, and the disk holds
-    /// the image.
-    async fn ends_active(mut self, writes: usize) {
-        self.images.open();
-        let node = self
-            .conductor
-            .reaches(&self.node, &["active", "deploy failed"])
-            .await;
-        assert_eq!(node["provision_state"], "active", "{}", node["last_error"]);
-        assert_eq!(node["last_error"], Value::Null);
-        let mut agent = self.agent.take().expect("only an agent can write an image");
-        agent.was_powered_off().await;
-        let (_, arrived) = self.to_agent.dispatches(WRITE);
-        assert_eq!(arrived, writes, "dispatches of write_image to the agent");
-        assert_eq!(self.images.downloads(), writes, "downloads of the image");
-        let disk = self.machine.disk(0, self.image.content.len());
-        let wrong = disk
-            .iter()
-            .zip(&self.image.content)
-            .position(|(a, b)| a != b);
-        assert_eq!(wrong, None, "the first byte that differs on the disk");
-    }
-}
 
 fn is_write(request: &Request) -> bool {
     request.is_dispatch_of(WRITE)
@@ -305,9 +175,6 @@ async fn network_away_for_longer_than_the_heartbeat_interval() {
     lab.to_conductor.passes("a heartbeat", heartbeats).await;
     lab.ends_active(1).await;
 }
-
-/// Seconds; a write in these tests lasts longer.
-const SHORT_LIMIT: u32 = 8;
 
 fn with_a_short_limit() -> Settings {
     Settings {
@@ -622,8 +489,7 @@ async fn agent_dead_in_the_write_fails_the_deploy_on_time() {
             "last_error does not say {words:?}: {error}"
         );
     }
-    assert!(
-        !error.contains("agent_token"),
-        "last_error shows the token: {error}"
-    );
+    let token = lab.to_agent.token().expect("a command was sent");
+    assert!(!error.contains(&token), "last_error shows the token");
+    lab.keeps_the_token_secret();
 }

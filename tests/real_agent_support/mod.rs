@@ -15,6 +15,7 @@
 
 pub mod conductor;
 pub mod images;
+pub mod lab;
 pub mod machine;
 pub mod proxy;
 
