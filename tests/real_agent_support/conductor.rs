@@ -99,13 +99,15 @@ impl Conductor {
         std::fs::write(&config, settings).expect("the configuration is written");
 
         let log = folder.path().join("upbeat.log");
+        // A connection for each request: one that was kept may be closed, or its conductor killed, just when it is used again.
+        let client = reqwest::Client::builder().pool_max_idle_per_host(0);
         let mut conductor = Conductor {
             url: format!("http://127.0.0.1:{port}"),
             port,
             process: run(&config, &log),
             config,
             log,
-            client: reqwest::Client::new(),
+            client: client.build().expect("a plain client"),
             _folder: folder,
         };
         conductor.wait_until_ready().await;
