@@ -4,12 +4,13 @@
 //! while the last entry of its list runs, keeps that list for life and forgets it with its process. Old ones answer no single
 //! command; some break their list; a masked token without one of its own puts it to sleep for ever.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::faults::Fault;
 use super::queue::{Call, CallAnswer, CallKind, Happening, Misfortune};
+use super::work::entry;
 use super::world::World;
-use crate::command::{self, Entry, Instance, PostAnswer, Refusal, Request, Status, Unreadable};
+use crate::command::{self, Entry, Request, Status};
 
 /// A request of the conductor on its way, with what the network has decided about it.
 #[derive(Debug, Clone)]
@@ -37,17 +38,17 @@ pub(super) enum Asked {
 
 /// One command in the agent's list.
 #[derive(Debug)]
-struct Listed {
-    entry: Entry,
-    ends_well: bool,
-    powers_off: bool,
-    is_write: bool,
-    result: Value,
-    operation: Option<String>,
+pub(super) struct Listed {
+    pub(super) entry: Entry,
+    pub(super) ends_well: bool,
+    pub(super) powers_off: bool,
+    pub(super) is_write: bool,
+    pub(super) result: Value,
+    pub(super) operation: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mood {
+pub(super) enum Mood {
     LookingUp {
         gives_up_at: i64,
     },
@@ -65,25 +66,25 @@ enum Mood {
 pub(super) struct Agent {
     pub(super) process: u32,
     pub(super) boot: u32,
-    started_at: String,
+    pub(super) started_at: String,
     pub(super) certificate: Option<String>,
     pub(super) url: String,
-    token: Option<String>,
-    mood: Mood,
+    pub(super) token: Option<String>,
+    pub(super) mood: Mood,
     /// What it did before it hung.
-    mood_before: Mood,
-    is_old: bool,
-    list: Vec<Listed>,
-    is_poisoned: bool,
+    pub(super) mood_before: Mood,
+    pub(super) is_old: bool,
+    pub(super) list: Vec<Listed>,
+    pub(super) is_poisoned: bool,
     /// A synchronous command holds the lock until then.
-    locked_until: i64,
-    next_call_at: i64,
-    last_heartbeat_at: i64,
-    is_forced: bool,
-    open_call: Option<u64>,
-    calls: u64,
-    lookups: i64,
-    queued: Vec<Exchange>,
+    pub(super) locked_until: i64,
+    pub(super) next_call_at: i64,
+    pub(super) last_heartbeat_at: i64,
+    pub(super) is_forced: bool,
+    pub(super) open_call: Option<u64>,
+    pub(super) calls: u64,
+    pub(super) lookups: i64,
+    pub(super) queued: Vec<Exchange>,
 }
 
 impl Agent {
@@ -369,360 +370,5 @@ impl World<'_> {
         }
         let at = agent.next_call_at;
         self.queue.plan(at, Happening::AgentWakes { process });
-    }
-
-    // ---- what it is asked ----
-
-    /// A request has reached the process.
-    pub(super) fn handle(&mut self, exchange: Exchange) {
-        let now = self.now;
-        let Some(agent) = &mut self.machine.agent else {
-            return;
-        };
-        if matches!(agent.mood, Mood::Hung { .. }) {
-            agent.queued.push(exchange);
-            return;
-        }
-        if agent.token.as_ref() != Some(&exchange.token) {
-            let event = match &exchange.what {
-                Asked::Survey => command::Event::SurveyFailed(Unreadable::Unauthorized),
-                Asked::Poll(_) => command::Event::PollFailed(Unreadable::Unauthorized),
-                Asked::Post { .. } => refused(Refusal::Unauthorized),
-            };
-            return self.answer_request(&exchange, event);
-        }
-        match &exchange.what {
-            Asked::Survey if agent.is_poisoned => {
-                let event = command::Event::SurveyFailed(Unreadable::Poisoned);
-                self.answer_request(&exchange, event);
-            }
-            Asked::Survey => {
-                let event = command::Event::Surveyed {
-                    instance: Instance {
-                        started_at: agent.started_at.clone(),
-                        callback_url: agent.url.clone(),
-                        certificate_sha256: agent.certificate.clone(),
-                    },
-                    entries: agent
-                        .list
-                        .iter()
-                        .map(|listed| listed.entry.clone())
-                        .collect(),
-                };
-                self.answer_request(&exchange, event);
-            }
-            Asked::Poll(id) => {
-                let found = agent.list.iter().find(|listed| listed.entry.id == *id);
-                let event = match found {
-                    Some(listed) if !agent.is_old => command::Event::Polled(listed.entry.clone()),
-                    _ => command::Event::PollFailed(Unreadable::NotFound),
-                };
-                self.answer_request(&exchange, event);
-            }
-            Asked::Post { .. } => {
-                let process = agent.process;
-                let at = agent.locked_until;
-                if at > now {
-                    let exchange = Box::new(exchange);
-                    self.queue
-                        .plan(at, Happening::CommandRuns { process, exchange });
-                } else {
-                    self.run_command(exchange);
-                }
-            }
-        }
-    }
-
-    /// A command has the agent's lock.
-    pub(super) fn run_command(&mut self, exchange: Exchange) {
-        let Asked::Post { request, operation } = &exchange.what else {
-            return;
-        };
-        let now = self.now;
-        let boot = self.machine.boot;
-        let Some(agent) = &mut self.machine.agent else {
-            return;
-        };
-        if agent.locked_until > now {
-            // Another one was quicker.
-            let (at, process) = (agent.locked_until, agent.process);
-            let exchange = Box::new(exchange);
-            self.queue
-                .plan(at, Happening::CommandRuns { process, exchange });
-            return;
-        }
-        if let Some(last) = agent.list.last()
-            && last.entry.status == Status::Running
-            && !self.setup.quirks.agents_are_never_busy
-        {
-            let text = if agent.is_old {
-                "Command execution failed: agent is busy".to_owned()
-            } else {
-                format!(
-                    "Agent is busy: executing command {}",
-                    last.entry.command_name
-                )
-            };
-            self.tally.busy += 1;
-            return self.answer_request(&exchange, refused(Refusal::Busy { text }));
-        }
-        let process = agent.process;
-        let index = agent.list.len();
-        let is_write = matches!(request, Request::ExecuteDeployStep { step, interface, .. }
-            if step == "write_image" && interface == "deploy");
-        let fate = self.fate_of(request, is_write);
-        let mut entry = entry(format!("command-{process}-{index}"), request.short_name());
-        self.trace(|| {
-            format!(
-                "agent: begins {} for command {} attempt {}, takes {} ms",
-                request.full_name(),
-                exchange.id,
-                exchange.attempt,
-                fate.takes_ms
-            )
-        });
-        self.tally.dispatches += 1;
-        self.checks.begun(
-            exchange.id,
-            exchange.attempt,
-            process,
-            request,
-            is_write,
-            now,
-        );
-        if fate.is_refused {
-            let why = Refusal::Invalid {
-                status: 400,
-                text: "Invalid command parameters: image_info".to_owned(),
-            };
-            self.checks.never_ran(exchange.id, exchange.attempt);
-            return self.answer_request(&exchange, refused(why));
-        }
-        let is_synchronous = request.is_synchronous();
-        let result = result_of(request, &self.kind.extra_steps);
-        let powers_off = *request == Request::PowerOff;
-        let operation = is_write.then(|| operation.clone());
-        let agent = self.machine.agent.as_mut().expect("it is there");
-        if is_synchronous {
-            // It runs inside the request and is listed when it has ended.
-            let ends_at = now + fate.takes_ms;
-            agent.locked_until = ends_at;
-            if fate.poisons {
-                entry.status = Status::Failed;
-            } else if fate.ends_well {
-                entry.status = Status::Succeeded;
-                entry.result = result;
-            } else {
-                entry.status = Status::Failed;
-                entry.command_name = request.full_name().to_owned();
-                entry.error_kind = "CommandExecutionError".to_owned();
-                entry.error_message = "it went wrong".to_owned();
-            }
-            let event = if fate.poisons {
-                command::Event::Posted(PostAnswer::Unknown {
-                    why:
-                        "the agent answered 500: Object of type TypeError is not JSON serializable"
-                            .to_owned(),
-                })
-            } else {
-                command::Event::Posted(PostAnswer::Accepted(entry.clone()))
-            };
-            let listed = Listed {
-                entry,
-                ends_well: fate.ends_well,
-                powers_off,
-                is_write,
-                result: Value::Null,
-                operation: None,
-            };
-            self.sync_ends(process, ends_at, listed, fate.poisons, exchange, event);
-            return;
-        }
-        agent.list.push(Listed {
-            entry: entry.clone(),
-            ends_well: fate.ends_well,
-            powers_off,
-            is_write,
-            result,
-            operation,
-        });
-        self.queue.plan(
-            now + fate.takes_ms,
-            Happening::CommandEnds { process, index },
-        );
-        if is_write && !self.kind.is_old {
-            // It looks its node up once more; what comes of that is of no account to it.
-            let at = now + self.random.between(100, 3_000);
-            let what = CallKind::Lookup;
-            let call = Box::new(Call {
-                process,
-                call: 0,
-                what,
-            });
-            self.queue.plan(at, Happening::CallArrives(call));
-        }
-        if powers_off {
-            let after = self.random.between(1_000, 20_000);
-            self.queue.plan(now + after, Happening::GoesOff { boot });
-        }
-        self.answer_request(
-            &exchange,
-            command::Event::Posted(PostAnswer::Accepted(entry)),
-        );
-    }
-}
-
-struct Fate {
-    takes_ms: i64,
-    ends_well: bool,
-    poisons: bool,
-    is_refused: bool,
-}
-
-impl World<'_> {
-    fn fate_of(&mut self, request: &Request, is_write: bool) -> Fate {
-        let mut fate = Fate {
-            takes_ms: match request {
-                Request::ExecuteDeployStep { .. } if is_write => {
-                    self.random.around(self.kind.write_ms)
-                }
-                Request::ExecuteDeployStep { .. } => self.random.around(60_000),
-                Request::InstallBootloader { .. } => self.random.around(5_000),
-                Request::PowerOff => 500,
-                Request::GetDeploySteps | Request::GetPartitionUuids | Request::Sync => {
-                    self.random.around(1_000)
-                }
-            },
-            ends_well: true,
-            poisons: false,
-            is_refused: false,
-        };
-        if self.injector.strikes(Fault::Command) {
-            match self.injector.between(Fault::Command, 0, 3) {
-                0 => fate.ends_well = false,
-                1 => fate.takes_ms += self.injector.between(Fault::Command, 10_000, 200_000),
-                2 if !request.is_synchronous() => {
-                    fate.takes_ms += self.injector.between(Fault::Command, 1_000_000, 40_000_000);
-                }
-                _ => fate.is_refused = true,
-            }
-        }
-        if request.is_synchronous() && self.injector.strikes(Fault::Poison) {
-            fate.poisons = true;
-        }
-        fate
-    }
-
-    /// What a synchronous command leaves when its time has come. The process may be gone by then; nothing is listed before.
-    fn sync_ends(
-        &mut self,
-        process: u32,
-        ends_at: i64,
-        listed: Listed,
-        poisons: bool,
-        exchange: Exchange,
-        event: command::Event,
-    ) {
-        self.machine.pending_sync = Some(PendingSync {
-            process,
-            listed: Some(listed),
-            poisons,
-            exchange,
-            event,
-        });
-        self.queue.plan(
-            ends_at,
-            Happening::CommandEnds {
-                process,
-                index: usize::MAX,
-            },
-        );
-    }
-
-    /// A command of the list has ended.
-    pub(super) fn command_ends(&mut self, process: u32, index: usize) {
-        if index == usize::MAX {
-            let Some(mut pending) = self.machine.pending_sync.take() else {
-                return;
-            };
-            if pending.process != process {
-                self.machine.pending_sync = Some(pending);
-                return;
-            }
-            let Some(agent) = self.agent(process) else {
-                return;
-            };
-            if let Some(listed) = pending.listed.take() {
-                agent.list.push(listed);
-            }
-            agent.is_poisoned |= pending.poisons;
-            return self.answer_request(&pending.exchange, pending.event);
-        }
-        let now = self.now;
-        let late = self.random.between(0, 5_000);
-        let Some(agent) = self.agent(process) else {
-            return;
-        };
-        let Some(listed) = agent.list.get_mut(index) else {
-            return;
-        };
-        if listed.ends_well {
-            listed.entry.status = Status::Succeeded;
-            listed.entry.result = std::mem::take(&mut listed.result);
-            listed.entry.operation = listed.operation.take();
-        } else {
-            listed.entry.status = Status::Failed;
-            listed.entry.error_kind = "ImageWriteError".to_owned();
-            listed.entry.error_message = "the disk said no".to_owned();
-        }
-        let is_write = listed.is_write;
-        if listed.powers_off {
-            return;
-        }
-        agent.is_forced = true;
-        let at = (agent.last_heartbeat_at + 5_001).max(now) + late;
-        self.queue.plan(at, Happening::AgentWakes { process });
-        if is_write {
-            self.checks.write_ended(process);
-        }
-        self.trace(|| format!("agent: command-{process}-{index} has ended"));
-    }
-}
-
-/// A synchronous command that runs.
-#[derive(Debug)]
-pub(super) struct PendingSync {
-    process: u32,
-    listed: Option<Listed>,
-    poisons: bool,
-    exchange: Exchange,
-    event: command::Event,
-}
-
-fn refused(why: Refusal) -> command::Event {
-    command::Event::Posted(PostAnswer::Refused(why))
-}
-
-fn entry(id: String, name: &str) -> Entry {
-    Entry {
-        id,
-        command_name: name.to_owned(),
-        status: Status::Running,
-        error_kind: String::new(),
-        error_message: String::new(),
-        result: Value::Null,
-        operation: None,
-    }
-}
-
-fn result_of(request: &Request, extra_steps: &Value) -> Value {
-    match request {
-        Request::GetDeploySteps => json!({
-            "deploy_steps": {"GenericHardwareManager": extra_steps},
-            "hardware_manager_version": {"GenericHardwareManager": "1.1"},
-        }),
-        Request::GetPartitionUuids => json!({"root uuid": "0x5ca1ab1e"}),
-        Request::ExecuteDeployStep { .. } => json!({"deploy_result": {"result": "written"}}),
-        Request::InstallBootloader { .. } | Request::Sync | Request::PowerOff => Value::Null,
     }
 }

@@ -1,86 +1,17 @@
 //! What must hold, whatever happens: looked at after every event.
 //!
-//! Each is a sentence in [`Rule`]; a world that breaks one stops there. What the rules compare with is what really went on (which
+//! Each is a sentence in `rules.rs`; a world that breaks one stops there. What the rules compare with is what really went on (which
 //! process ran what, which answers got through, how long the conductor was away), never what the node believes.
 
 use std::collections::BTreeSet;
 
+use super::rules::{Rule, Violation};
+use super::story::told;
 use super::world::World;
 use crate::command::{self, CommandId, Finish, Phase, PostAnswer, Refusal, Request};
 use crate::node::deploy::DeployPhase;
 use crate::node::{Event, Node, Outcome, Provision, Reply, Step};
 use crate::timestamp::Timestamp;
-
-macro_rules! rules {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $sentence:literal);+ $(;)?) => {
-        /// A rule that must hold.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        pub enum Rule { $($(#[$doc])* $variant),+ }
-
-        impl Rule {
-            /// Every rule.
-            pub const ALL: &[Rule] = &[$(Rule::$variant),+];
-
-            /// Its short name.
-            pub fn name(self) -> &'static str {
-                match self { $(Rule::$variant => $name),+ }
-            }
-
-            /// What must hold.
-            pub fn sentence(self) -> &'static str {
-                match self { $(Rule::$variant => $sentence),+ }
-            }
-        }
-    };
-}
-
-rules! {
-    /// About dispatches.
-    DispatchedOnce = "dispatched-once", "At most one dispatch per command and attempt reaches an agent.";
-    /// About repeats.
-    CarriedOutOnce = "carried-out-once", "An agent process carries out a command at most once, unless repeating it does no harm.";
-    /// About disks.
-    OneWriteAtATime = "one-write-at-a-time", "At most one write runs on a machine at a time.";
-    /// About disks.
-    NoWriteTwice = "no-write-twice", "No write is repeated unless the first never started or its agent process is gone.";
-    /// About the living.
-    LivingDontExpire = "living-don't-expire", "No node expires while its agent's heartbeats or answers got through within the limit.";
-    /// About steps.
-    StepsHaveTheirTime = "steps-have-their-time", "No step expires before its limit has really passed.";
-    /// About the dead.
-    DeadEnd = "dead-end", "A node whose agent is silent, or whose step takes too long, ends within its limit and one second.";
-    /// About deadlines.
-    DeadlinesFire = "deadlines-fire", "A deadline in the row is handled within one second of its time.";
-    /// About waiting.
-    WaitsHaveDeadlines = "waits-have-deadlines", "Every waiting row has a deadline, unless that limit is off.";
-    /// About open commands.
-    CommandsAreAsked = "commands-are-asked", "While a command is open and its agent known, a request is under way or about to be.";
-    /// About refusals.
-    RefusalsChangeNothing = "refusals-change-nothing", "A refused event changes nothing and asks for nothing.";
-    /// About versions.
-    VersionsGrow = "versions-grow", "The version grows by one with every change, and only then.";
-    /// About the store.
-    RowsAreWhole = "rows-are-whole", "What is stored and read again equals the node.";
-    /// About ends.
-    WaitsEnd = "waits-end", "Once the world is at peace, every node comes to rest.";
-    /// About failures.
-    FailuresHaveReasons = "failures-have-reasons", "A failed deploy says why.";
-    /// About deploys.
-    HarmlessFaultsDontFail = "harmless-faults-don't-fail", "A deploy that only met lost, late or garbled messages, restarts and a failing store ends active.";
-    /// About strangers.
-    StrangersChangeNothing = "strangers-change-nothing", "A heartbeat with a wrong token, address or certificate is refused.";
-}
-
-/// A broken rule.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// Which.
-    pub rule: Rule,
-    /// What was seen.
-    pub what: String,
-    /// When, in milliseconds since the beginning.
-    pub at: i64,
-}
 
 /// Slack of a row: a sign of life may be stored this much later, and some milliseconds for the commit.
 const ROW_LAG_MS: i64 = 7_000;
@@ -279,13 +210,10 @@ impl World<'_> {
         if let Some(what) = self.missing_deadline(after) {
             self.checks.breaks(Rule::WaitsHaveDeadlines, what, at);
         }
-        self.look_at_signs(event, before, step);
         self.look_at_strangers(event, before, step);
         if is_expiry(event, before, step) {
             self.look_at_expiry(before, wall);
         }
-        self.look_at_deploy(before, step);
-        self.count_unknown(before, after);
     }
 
     fn count_unknown(&mut self, before: &Node, after: &Node) {
@@ -363,29 +291,19 @@ impl World<'_> {
         None
     }
 
+    /// The change is taken: from here on it is the node.
+    pub(super) fn became(&mut self, before: &Node, after: &Node, is_sign: bool) {
+        self.look_at_signs(before, after, is_sign);
+        self.look_at_deploy(before, after);
+        self.count_unknown(before, after);
+    }
+
     /// What got through from the agent, and when the node began to wait.
-    fn look_at_signs(&mut self, event: &Event, before: &Node, step: &Step) {
-        let after = &step.node;
+    fn look_at_signs(&mut self, before: &Node, after: &Node, is_sign: bool) {
         if !matches!(before.provision, Provision::Deploying(_)) {
             return;
         }
-        let is_taken = !matches!(
-            step.outcome,
-            Outcome::AnswerIgnored | Outcome::HeartbeatIgnored
-        ) && !matches!(step.reply, Reply::Refused(_));
-        let got_through = match event {
-            Event::Heartbeat(_) => true,
-            Event::Command { event, .. } => match event {
-                command::Event::Surveyed { .. } | command::Event::Polled(_) => true,
-                command::Event::Posted(answer) => matches!(
-                    answer,
-                    PostAnswer::Accepted(_) | PostAnswer::Refused(Refusal::Busy { .. })
-                ),
-                _ => false,
-            },
-            _ => false,
-        };
-        if got_through && is_taken {
+        if is_sign {
             self.checks.last_sign = Some(self.now);
             self.checks.restarts_since_sign = 0;
         }
@@ -446,8 +364,7 @@ impl World<'_> {
         }
     }
 
-    fn look_at_deploy(&mut self, before: &Node, step: &Step) {
-        let after = &step.node;
+    fn look_at_deploy(&mut self, before: &Node, after: &Node) {
         let was = matches!(before.provision, Provision::Deploying(_));
         let is = matches!(after.provision, Provision::Deploying(_));
         if !was && is {
@@ -455,7 +372,6 @@ impl World<'_> {
             self.checks.last_sign = None;
             self.checks.excused_ms = 0;
             self.deploy_hostile = self.injector.hostile;
-            self.deploy_any = self.injector.any;
             self.tally.deploys += 1;
         }
         if was && !is {
@@ -623,68 +539,31 @@ fn limit_of(node: &Node, limits: &crate::node::Limits) -> i64 {
     }
 }
 
+/// True when the agent itself was heard, and what it said was of account.
+pub(super) fn is_sign(event: &Event, step: &Step) -> bool {
+    if matches!(
+        step.outcome,
+        Outcome::AnswerIgnored | Outcome::HeartbeatIgnored
+    ) || matches!(step.reply, Reply::Refused(_))
+    {
+        return false;
+    }
+    match event {
+        Event::Heartbeat(_) => true,
+        Event::Command { event, .. } => match event {
+            command::Event::Surveyed { .. } | command::Event::Polled(_) => true,
+            command::Event::Posted(answer) => matches!(
+                answer,
+                PostAnswer::Accepted(_) | PostAnswer::Refused(Refusal::Busy { .. })
+            ),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
 fn is_expiry(event: &Event, before: &Node, step: &Step) -> bool {
     *event == Event::DeadlineReached
         && matches!(before.provision, Provision::Deploying(_))
         && matches!(step.node.provision, Provision::DeployFailed)
-}
-
-/// One line of a trace.
-fn told(event: &Event, before: &Node, step: &Step) -> String {
-    let after = &step.node;
-    let phase = |node: &Node| match &node.provision {
-        Provision::Deploying(deploy) => format!("{} ({:?})", node.provision_state(), deploy.phase),
-        _ => node.provision_state().to_string(),
-    };
-    let command = |node: &Node| {
-        node.command.as_ref().map_or_else(String::new, |command| {
-            let detail = match &command.phase {
-                Phase::Ended { finish } => format!("{finish:?}"),
-                _ => String::new(),
-            };
-            format!(
-                ", command {}/{} {}{}",
-                command.id,
-                command.attempt,
-                command.phase.name(),
-                detail
-            )
-        })
-    };
-    let what = match event {
-        Event::Command { id, attempt, event } => {
-            let mut text = format!("{event:?}");
-            if text.len() > 160 {
-                text.truncate(
-                    (0..=160)
-                        .rev()
-                        .find(|end| text.is_char_boundary(*end))
-                        .unwrap_or(0),
-                );
-                text.push_str("...");
-            }
-            format!("answer for {id}/{attempt}: {text}")
-        }
-        Event::Heartbeat(heartbeat) => format!("heartbeat, token {:?}", heartbeat.token),
-        Event::Driver { call, answer } => format!("driver answers call {call}: {answer:?}"),
-        Event::Resumed { down_for_ms } => format!("resumed after {down_for_ms} ms"),
-        Event::Provision { verb, .. } => format!("operator asks for {verb}"),
-        Event::Power(request) => format!("operator asks for power {request:?}"),
-        other => other.name().to_owned(),
-    };
-    format!(
-        "{what} -> {}: {}{}{}",
-        step.outcome.name(),
-        if phase(before) == phase(after) {
-            phase(after)
-        } else {
-            format!("{} => {}", phase(before), phase(after))
-        },
-        command(after),
-        after
-            .last_error
-            .as_ref()
-            .filter(|_| before.last_error != after.last_error)
-            .map_or_else(String::new, |text| format!(", last_error: {text}")),
-    )
 }

@@ -183,8 +183,6 @@ pub(super) struct Injector {
     pub(super) is_over: bool,
     /// Strikes of hostile kinds so far.
     pub(super) hostile: u64,
-    /// Strikes of any kind so far.
-    pub(super) any: u64,
 }
 
 impl Injector {
@@ -207,7 +205,6 @@ impl Injector {
             let_through: Vec::new(),
             is_over: false,
             hostile: 0,
-            any: 0,
         }
     }
 
@@ -241,7 +238,6 @@ impl Injector {
     /// Something of this kind happened by another way than a strike.
     pub(super) fn note(&mut self, fault: Fault) {
         self.struck[fault as usize] += 1;
-        self.any += 1;
         if fault.is_hostile() {
             self.hostile += 1;
         }

@@ -1,8 +1,9 @@
 //! The machine and its power control: what driver calls do to it, how it boots, how it fails.
 
-use super::agent::{Agent, PendingSync};
+use super::agent::Agent;
 use super::faults::Fault;
 use super::queue::Happening;
+use super::work::PendingSync;
 use super::world::World;
 use crate::node::{DriverAnswer, DriverCall, DriverRequest, PowerState};
 

@@ -15,6 +15,7 @@
 
 mod agent;
 mod checks;
+mod child;
 mod faults;
 mod machine;
 mod network;
@@ -23,15 +24,18 @@ mod plan;
 mod queue;
 mod random;
 mod report;
+mod rules;
 mod shell;
 mod shrink;
+mod story;
+mod work;
 mod world;
 
 use std::collections::BTreeSet;
 
-pub use checks::{Rule, Violation};
 pub use faults::{Fault, Faults};
 pub use report::Tally;
+pub use rules::{Rule, Violation};
 pub use shrink::{Reproducer, shrink, told_briefly};
 
 use crate::node::{BootMode, Event, Limits, Node, Now, Step};
@@ -142,7 +146,7 @@ impl Setup {
                 tight,
                 none,
             ],
-            use_ms: if is_small { 600_000 } else { 7_200_000 },
+            use_ms: if is_small { 600_000 } else { 18_000_000 },
             round_trip_every: if is_small { 1 } else { 16 },
             crash_point_per_mille: if is_small { 20 } else { 4 },
             block_per_mille: 3,

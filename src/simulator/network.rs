@@ -5,9 +5,9 @@
 //! [`LATE_MS`] or never.
 
 use super::agent::{Asked, Exchange};
+use super::child::Job;
 use super::faults::Fault;
 use super::queue::{Call, CallAnswer, Happening};
-use super::shell::Job;
 use super::world::World;
 use crate::command::{self, PostAnswer, Unreadable};
 

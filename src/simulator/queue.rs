@@ -4,7 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::agent::Exchange;
-use super::shell::{Job, Save};
+use super::child::Job;
+use super::shell::Save;
 use crate::command;
 use crate::node::{DriverAnswer, DriverRequest, Event};
 

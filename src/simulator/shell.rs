@@ -11,11 +11,12 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::checks::is_sign;
+use super::child::{Child, Pauses};
 use super::faults::Fault;
-use super::queue::{CallAnswer, CallKind, Happening, Refusal, Waiting};
-use super::random::Random;
+use super::queue::{CallAnswer, CallKind, Happening, Refusal};
 use super::world::World;
-use crate::command::{self, CommandId, Pace, Phase, Request};
+use crate::command::CommandId;
 use crate::node::{
     Effect, Event, Heartbeat, Node, Now, Provision, Reply, Step, TokenMatch,
     after_trouble_with_the_store, is_sign_of_life,
@@ -24,9 +25,6 @@ use crate::timestamp::Timestamp;
 
 /// As in the real actor.
 const LIVENESS_STORED_EVERY_MS: i64 = 5_000;
-const POLL_SHORTEST_MS: i64 = 250;
-const POLL_LONGEST_MS: i64 = 10_000;
-const POLL_AGE_DIVISOR: i64 = 8;
 /// How often a running conductor notes that it lives.
 const ALIVE_NOTED_EVERY_MS: i64 = 5_000;
 
@@ -70,7 +68,7 @@ impl Message {
 }
 
 #[derive(Debug)]
-enum Then {
+pub(super) enum Then {
     Take(Event),
     GoOn,
     Retry { version: u64, event: Option<Event> },
@@ -78,10 +76,12 @@ enum Then {
 
 /// What keeps the mailbox shut.
 #[derive(Debug)]
-enum Hold {
+pub(super) enum Hold {
     Loading(Then),
     Committing {
         number: u64,
+        before: Rc<Node>,
+        is_sign: bool,
         node: Rc<Node>,
         effects: Vec<Effect>,
         reply: Reply,
@@ -90,74 +90,21 @@ enum Hold {
     },
 }
 
-/// A request to the agent, ready to go.
-#[derive(Debug, Clone)]
-pub(super) struct Job {
-    pub(super) id: CommandId,
-    pub(super) attempt: u32,
-    pub(super) effect: command::Effect,
-    pub(super) url: String,
-    pub(super) certificate: Option<String>,
-    pub(super) token: String,
-    pub(super) agent_id: Option<String>,
-    pub(super) request: Option<(Request, String)>,
-}
-
-/// The child that talks to the agent.
 #[derive(Debug)]
-struct Child {
-    id: CommandId,
-    since: i64,
-    failures: Pauses,
-    waiting: Option<Waiting>,
-    busy: Option<(u64, u32)>,
-    /// To be done when the request under way is answered.
-    next: Option<Job>,
-}
-
-#[derive(Debug)]
-struct Actor {
-    node: Option<Rc<Node>>,
-    seen: Option<Rc<Node>>,
-    held_since: Option<i64>,
+pub(super) struct Actor {
+    pub(super) node: Option<Rc<Node>>,
+    pub(super) seen: Option<Rc<Node>>,
+    pub(super) held_since: Option<i64>,
     /// The store can't be used; what to do once the row is read.
-    store_down: Option<(u64, Then)>,
-    held: Vec<Event>,
-    stored_version: u64,
-    liveness_stored_at: Option<i64>,
-    mailbox: VecDeque<Message>,
-    hold: Option<Hold>,
-    timer: Option<(Timestamp, u64)>,
-    child: Option<Child>,
-    pauses: Pauses,
-}
-
-/// Pauses that double, each varied by a quarter.
-#[derive(Debug)]
-struct Pauses {
-    first: i64,
-    longest: i64,
-    next: i64,
-}
-
-impl Pauses {
-    fn new(first: i64, longest: i64) -> Pauses {
-        Pauses {
-            first,
-            longest,
-            next: first,
-        }
-    }
-
-    fn next_pause(&mut self, random: &mut Random) -> i64 {
-        let pause = self.next;
-        self.next = (self.next * 2).min(self.longest);
-        random.between(pause * 3 / 4, pause * 5 / 4)
-    }
-
-    fn reset(&mut self) {
-        self.next = self.first;
-    }
+    pub(super) store_down: Option<(u64, Then)>,
+    pub(super) held: Vec<Event>,
+    pub(super) stored_version: u64,
+    pub(super) liveness_stored_at: Option<i64>,
+    pub(super) mailbox: VecDeque<Message>,
+    pub(super) hold: Option<Hold>,
+    pub(super) timer: Option<(Timestamp, u64)>,
+    pub(super) child: Option<Child>,
+    pub(super) pauses: Pauses,
 }
 
 /// The conductor process as one node sees it.
@@ -174,7 +121,7 @@ pub(super) struct Conductor {
     up_since: i64,
     /// What the store holds as the last note of life, in wall time.
     alive_at: Timestamp,
-    actor: Option<Actor>,
+    pub(super) actor: Option<Actor>,
     counter: u64,
     /// The store is gone until then, in true time.
     store_out_since: i64,
@@ -260,7 +207,7 @@ impl Conductor {
         self.actor.is_some()
     }
 
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.counter += 1;
         self.counter
     }
@@ -333,7 +280,7 @@ impl World<'_> {
         self.load(Then::Take(Event::Resumed { down_for_ms }));
     }
 
-    fn actor(&mut self) -> &mut Actor {
+    pub(super) fn actor(&mut self) -> &mut Actor {
         self.conductor.actor.as_mut().expect("there is an actor")
     }
 
@@ -417,6 +364,13 @@ impl World<'_> {
         actor.store_down = None;
         let seen = actor.seen.take();
         let held_for = actor.held_since.take().map_or(0, |since| now - since);
+        if let Some(seen) = &seen
+            && seen.version < row.version
+        {
+            // More was stored than the actor was told.
+            self.became(seen, &row, false);
+        }
+        let actor = self.actor();
         if forgets {
             actor.node = Some(row);
         } else {
@@ -464,7 +418,7 @@ impl World<'_> {
         true
     }
 
-    fn tell(&mut self, event: Event) {
+    pub(super) fn tell(&mut self, event: Event) {
         if let Some(actor) = &mut self.conductor.actor {
             actor.mailbox.push_back(Message::from_nobody(event));
             self.pump();
@@ -512,10 +466,9 @@ impl World<'_> {
         if matches!(step.reply, Reply::Refused(_)) {
             return self.answer(caller, &step.reply, &before);
         }
+        let is_sign = is_sign(&event, &step);
         if step.node == *before && !step.removed && step.history.is_empty() {
-            if !self.setup.quirks.forgets_the_timer {
-                self.arm();
-            }
+            self.became(&before, &before, is_sign);
             self.run_effects(&before, step.effects);
             return self.answer(caller, &step.reply, &before);
         }
@@ -531,6 +484,7 @@ impl World<'_> {
         let from_version = self.actor().stored_version;
         if !removed && history.is_empty() && is_sign_of_life(&before, &node) {
             self.actor().node = Some(node.clone());
+            self.became(&before, &node, is_sign);
             self.store_liveness(&node, from_version);
             self.arm();
             self.run_effects(&node, effects);
@@ -546,6 +500,8 @@ impl World<'_> {
         let number = self.conductor.number();
         self.actor().hold = Some(Hold::Committing {
             number,
+            before,
+            is_sign,
             node: node.clone(),
             effects,
             reply,
@@ -649,6 +605,8 @@ impl World<'_> {
             return;
         }
         let Some(Hold::Committing {
+            before,
+            is_sign,
             node,
             effects,
             reply,
@@ -666,6 +624,7 @@ impl World<'_> {
         actor.pauses.reset();
         actor.stored_version = node.version;
         actor.node = Some(node.clone());
+        self.became(&before, &node, is_sign);
         if self
             .injector
             .strikes_at(Fault::Crash, self.setup.crash_point_per_mille)
@@ -804,228 +763,6 @@ impl World<'_> {
         if self.conductor.actor.is_some() {
             self.arm();
         }
-    }
-
-    // ---- effects ----
-
-    fn run_effects(&mut self, node: &Rc<Node>, effects: Vec<Effect>) {
-        for effect in effects {
-            if self.conductor.actor.is_none() {
-                return;
-            }
-            match effect {
-                Effect::Command {
-                    id,
-                    attempt,
-                    effect,
-                } => self.ask_agent(node, id, attempt, effect),
-                Effect::Driver(call) => self.call_driver(call),
-            }
-        }
-        let open = node.open_command().map(|command| command.id);
-        let Some(actor) = &mut self.conductor.actor else {
-            return;
-        };
-        if actor
-            .child
-            .as_ref()
-            .is_some_and(|child| Some(child.id) != open)
-        {
-            let child = actor.child.take();
-            self.close_child(child);
-        }
-    }
-
-    fn close_child(&mut self, child: Option<Child>) {
-        if let Some((ask, _)) = child.and_then(|child| child.busy) {
-            self.ask_closed(ask);
-        }
-    }
-
-    fn ask_agent(&mut self, node: &Node, id: CommandId, attempt: u32, effect: command::Effect) {
-        let (Some(command), Some(session)) = (node.open_command(), &node.session) else {
-            return;
-        };
-        let Some(url) = session.callback_url.clone() else {
-            return;
-        };
-        if command.id != id {
-            return;
-        }
-        let agent_id = match &command.phase {
-            Phase::Accepted { agent_id, .. } => Some(agent_id.clone()),
-            _ => None,
-        };
-        let request = (effect == command::Effect::Post)
-            .then(|| (command.request.clone(), node.operation_id(id)));
-        let job = Job {
-            id,
-            attempt,
-            effect,
-            url,
-            certificate: session.certificate.clone(),
-            token: session.nonce.clone(),
-            agent_id,
-            request,
-        };
-        let now = self.now;
-        let actor = self.actor();
-        if actor.child.as_ref().is_none_or(|child| child.id != id) {
-            let child = actor.child.take();
-            self.close_child(child);
-            self.actor().child = Some(Child {
-                id,
-                since: now,
-                failures: Pauses::new(500, 15_000),
-                waiting: None,
-                busy: None,
-                next: None,
-            });
-        }
-        self.do_job(job);
-    }
-
-    /// The child's handler.
-    fn do_job(&mut self, job: Job) {
-        let drops = self.setup.quirks.drops_jobs;
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
-            return;
-        };
-        if child.busy.is_some() {
-            if !drops {
-                child.next = Some(job);
-            }
-            return;
-        }
-        self.plan_job(job);
-    }
-
-    /// Begins with `job`, now or after the pause it asks for; what was planned before it is no longer wanted.
-    fn plan_job(&mut self, job: Job) {
-        let now = self.now;
-        let random = &mut self.random;
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
-            return;
-        };
-        child.waiting = None;
-        let delay = match job.effect {
-            command::Effect::Post => 0,
-            command::Effect::Survey(pace) | command::Effect::Poll(pace) => match pace {
-                Pace::Now => 0,
-                Pace::Interval => {
-                    child.failures.reset();
-                    ((now - child.since) / POLL_AGE_DIVISOR)
-                        .clamp(POLL_SHORTEST_MS, POLL_LONGEST_MS)
-                }
-                Pace::Backoff => child.failures.next_pause(random),
-            },
-        };
-        if delay == 0 {
-            return self.request(job);
-        }
-        let number = self.conductor.number();
-        let life = self.conductor.life;
-        let child = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut());
-        if let Some(child) = child {
-            child.waiting = Some(Waiting { number, job });
-        }
-        let at = now + delay;
-        self.queue
-            .plan(at, Happening::PauseEnds { life, job: number });
-    }
-
-    pub(super) fn pause_ends(&mut self, life: u32, job: u64) {
-        if life != self.conductor.life {
-            return;
-        }
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
-            return;
-        };
-        if child
-            .waiting
-            .as_ref()
-            .is_some_and(|waiting| waiting.number == job)
-            && let Some(waiting) = child.waiting.take()
-        {
-            self.request(waiting.job);
-        }
-    }
-
-    fn request(&mut self, job: Job) {
-        let ask = self.conductor.number();
-        let is_post = job.effect == command::Effect::Post;
-        if let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        {
-            child.busy = Some((ask, job.attempt));
-        }
-        self.send_request(ask, job);
-        if is_post
-            && self
-                .injector
-                .strikes_at(Fault::Crash, self.setup.crash_point_per_mille)
-        {
-            self.crash_at_point("after a POST left");
-        }
-    }
-
-    pub(super) fn answered(&mut self, life: u32, ask: u64, event: command::Event) {
-        if life != self.conductor.life {
-            return;
-        }
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
-            return;
-        };
-        let Some((current, attempt)) = child.busy else {
-            return;
-        };
-        if current != ask {
-            return;
-        }
-        child.busy = None;
-        let id = child.id;
-        let next = child.next.take();
-        self.ask_closed(ask);
-        if let Some(next) = next {
-            self.plan_job(next);
-        }
-        self.tell(Event::Command { id, attempt, event });
-    }
-
-    fn crash_at_point(&mut self, what: &str) {
-        if self.injector.between(Fault::Crash, 0, 3) == 0 {
-            return self.actor_restarts(what);
-        }
-        let away = self.injector.between(Fault::Crash, 200, 20_000);
-        self.tally.crash_points += 1;
-        self.conductor_goes(self.now + away, what);
     }
 
     // ---- calls from the ramdisk ----

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::checks::{Rule, Violation};
 use super::faults::Faults;
+use super::rules::{Rule, Violation};
 use super::world::live;
 use super::{Options, Outcome, Setup};
 

@@ -57,7 +57,6 @@ pub(super) struct World<'s> {
     pub(super) commits: u64,
     /// Strikes when the present deploy began.
     pub(super) deploy_hostile: u64,
-    pub(super) deploy_any: u64,
     /// Something hostile before the deploy may still have its effects.
     pub(super) hostile_before_deploy: bool,
     watch_at: Option<i64>,
@@ -147,7 +146,6 @@ impl<'s> World<'s> {
             tally: Tally::default(),
             commits: 0,
             deploy_hostile: 0,
-            deploy_any: 0,
             hostile_before_deploy: false,
             watch_at: None,
             digest: 0xcbf2_9ce4_8422_2325,
