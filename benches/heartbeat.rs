@@ -9,9 +9,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use serde_json::json;
-use upbeat::clock::Clock;
 use upbeat::conductor::TokenKey;
-use upbeat::store::{self, Change, Save, StoreSettings};
 
 const NODES: u64 = 2_000;
 const ROUNDS: u64 = 5;
@@ -25,7 +23,8 @@ fn main() {
     let key_path = config.token_key_path().expect("beside the database");
     let key = TokenKey::load_or_create(&key_path).expect("a token key");
     actix_web::rt::System::new().block_on(async {
-        fill(&config.database.url).await;
+        let node = |number, now| common::heard(number, "nonce", now);
+        common::fill(&config.database.url, NODES, node).await;
         let running = upbeat::serve::start(&config, None)
             .await
             .expect("the conductor starts");
@@ -80,30 +79,4 @@ async fn beat(bodies: &[(String, String)], in_flight: usize) -> (Duration, Vec<D
     });
     let each = join_all(senders).await.into_iter().flatten().collect();
     (began.elapsed(), each)
-}
-
-async fn fill(url: &str) {
-    let store = store::open(&StoreSettings {
-        url: url.to_owned(),
-        readers: 1,
-        host: "bench".to_owned(),
-        queue_max: 1_000,
-    })
-    .expect("a database");
-    let now = Clock::start().now();
-    let numbers: Vec<u64> = (0..NODES).collect();
-    for some in numbers.chunks(500) {
-        let saving = some.iter().map(|number| {
-            store.writer.save(Save {
-                node: common::heard(*number, "nonce", now).into(),
-                change: Change::Insert,
-                ports_changed: true,
-                history: Vec::new(),
-            })
-        });
-        for saved in join_all(saving).await {
-            saved.expect("a node is stored");
-        }
-    }
-    store.handle.close().await;
 }

@@ -7,10 +7,6 @@ mod common;
 
 use std::time::Instant;
 
-use futures_util::future::join_all;
-use upbeat::clock::Clock;
-use upbeat::store::{self, Change, Save, StoreSettings};
-
 const NODES: u64 = 10_000;
 const WAITING: u64 = 1_000;
 const ROUNDS: usize = 5;
@@ -21,7 +17,14 @@ fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = common::config(folder.path());
     actix_web::rt::System::new().block_on(async {
-        fill(&config.database.url).await;
+        let node = |number, now| {
+            if number < WAITING {
+                common::waiting(number, now)
+            } else {
+                common::available(number, now)
+            }
+        };
+        common::fill(&config.database.url, NODES, node).await;
         let mut times = Vec::new();
         for _ in 0..ROUNDS {
             let began = Instant::now();
@@ -41,35 +44,4 @@ fn main() {
             times[ROUNDS - 1]
         );
     });
-}
-
-async fn fill(url: &str) {
-    let store = store::open(&StoreSettings {
-        url: url.to_owned(),
-        readers: 1,
-        host: "bench".to_owned(),
-        queue_max: 1_000,
-    })
-    .expect("a database");
-    let now = Clock::start().now();
-    let numbers: Vec<u64> = (0..NODES).collect();
-    for some in numbers.chunks(500) {
-        let saving = some.iter().map(|number| {
-            let node = if *number < WAITING {
-                common::waiting(*number, now)
-            } else {
-                common::available(*number, now)
-            };
-            store.writer.save(Save {
-                node: node.into(),
-                change: Change::Insert,
-                ports_changed: true,
-                history: Vec::new(),
-            })
-        });
-        for saved in join_all(saving).await {
-            saved.expect("a node is stored");
-        }
-    }
-    store.handle.close().await;
 }

@@ -3,6 +3,7 @@
 //! Exit codes: 0 as asked, 1 it failed (the reason is on standard error), 2 the command line or the configuration is at fault.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -104,7 +105,8 @@ pub fn run() -> ExitCode {
         },
         Role::Config(options) => match load(&options) {
             Ok(config) => {
-                print!("{}", config.print_effective());
+                // Whoever reads it may have seen enough (`| head`).
+                let _ = write!(std::io::stdout(), "{}", config.print_effective());
                 ExitCode::SUCCESS
             }
             Err(code) => code,

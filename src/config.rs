@@ -54,9 +54,9 @@ pub struct Api {
     pub htpasswd_file: Option<PathBuf>,
     /// Listening on other than loopback addresses without authentication is meant so.
     pub allow_unauthenticated: bool,
-    /// Longest request body, in bytes.
+    /// Longest body of a lookup or heartbeat, which anybody can send, in bytes.
     pub max_body_bytes: usize,
-    /// Longest body of a provision request, which may carry a config drive, in bytes.
+    /// Longest body of any other request, in bytes; config drives come this way.
     pub max_provision_body_bytes: usize,
     /// Most entries in one page of a list, and the default page.
     pub max_limit: usize,

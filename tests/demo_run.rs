@@ -1,4 +1,4 @@
-//! The demo with a conductor that is just good enough, and with one that is not.
+//! The demo with a conductor that is just good enough, with one that is not, and with the real one.
 //!
 //! `UPBEAT_DEMO_NODES=1000 cargo test --release --test demo_run -- --nocapture as_expected` shows what the machines
 //! alone cost in memory and time.
@@ -57,4 +57,19 @@ async fn a_conductor_that_cannot_start_is_an_error() {
             .starts_with("the conductor did not start: "),
         "{error}"
     );
+}
+
+#[test]
+fn a_reader_that_goes_away_leaves_no_machine_and_no_file_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut demo = std::process::Command::new(env!("CARGO_BIN_EXE_upbeat"))
+        .args(["demo", "--once", "--nodes", "1"])
+        .env("TMPDIR", directory.path())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    drop(demo.stdout.take());
+    assert_eq!(demo.wait().unwrap().code(), Some(0));
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
 }

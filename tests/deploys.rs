@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use diesel::RunQueryDsl as _;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use support::api::eventually;
 use support::puppet::Puppet;
@@ -170,31 +171,30 @@ async fn an_agent_that_refuses_connections_for_a_while_is_waited_for() {
 
 #[actix_web::test]
 async fn damaged_answers_to_the_write_are_looked_into() {
-    for how in [
+    let damages = [
         BadAnswer::Garbage,
         BadAnswer::TruncatedBody,
         BadAnswer::BadGateway,
-    ] {
-        survives(Faults::none().bad_answer_once(Answer::ToExecuteStep, how)).await;
-    }
+    ];
+    let faults = damages.map(|how| Faults::none().bad_answer_once(Answer::ToExecuteStep, how));
+    join_all(faults.map(survives)).await;
 }
 
 #[actix_web::test]
 async fn damaged_lists_of_commands_are_asked_for_again() {
     // A list is only read while something runs when the reply to the write was lost.
-    for how in [
+    let damages = [
         BadAnswer::Garbage,
         BadAnswer::TruncatedBody,
         BadAnswer::BadGateway,
-    ] {
-        survives(
-            Faults::none()
-                .slow_write(Duration::from_millis(1_500))
-                .loses_first_reply(WriteWhenLost::StillRunning)
-                .bad_answer_once(Answer::ToCommandList, how),
-        )
-        .await;
-    }
+    ];
+    let faults = damages.map(|how| {
+        Faults::none()
+            .slow_write(Duration::from_millis(1_500))
+            .loses_first_reply(WriteWhenLost::StillRunning)
+            .bad_answer_once(Answer::ToCommandList, how)
+    });
+    join_all(faults.map(survives)).await;
 }
 
 #[actix_web::test]
@@ -242,7 +242,7 @@ async fn an_agent_that_dies_is_given_up_on_within_its_limit() {
     // It dies within 0.15 s of that; its last sign of life may be a little earlier.
     let took = began.elapsed();
     assert!(took > Duration::from_secs(2), "{took:?}");
-    assert!(took < Duration::from_millis(4_500), "{took:?}");
+    assert!(took < Duration::from_millis(5_500), "{took:?}");
     assert!(
         why.contains("went silent") && why.contains("deploy.write_image"),
         "{why}"
@@ -281,14 +281,15 @@ async fn an_agent_that_restarts_in_the_middle_writes_nothing_more() {
 
 #[actix_web::test]
 async fn a_write_that_fails_names_image_cause_and_cure() {
-    for (error, words) in [
+    let cases = [
         (WriteError::Download, "Check that image_source exists"),
         (WriteError::NotFound, "404"),
         (WriteError::Checksum, "image_os_hash_value"),
         (WriteError::DiskFull, "does not fit"),
         (WriteError::NoDevice, "root_device"),
-    ] {
-        let why = fails(Faults::none().write_fails(error, Times::Once)).await;
+    ];
+    let failing = cases.map(|(error, _)| fails(Faults::none().write_fails(error, Times::Once)));
+    for ((error, words), why) in cases.iter().zip(join_all(failing).await) {
         assert!(why.contains(words), "{error:?}: {why}");
         assert!(why.contains("http://images.invalid/small.raw"), "{why}");
     }

@@ -6,6 +6,10 @@
 //! sets it). cargo-nextest hides the output of tests that pass, so there use
 //! `--success-output immediate` to see what was skipped.
 
+#[expect(
+    dead_code,
+    reason = "shared with another test, which needs other parts"
+)]
 mod real_agent_support;
 
 use real_agent_support::conductor::Conductor;

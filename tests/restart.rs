@@ -8,6 +8,7 @@ mod support;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -28,10 +29,7 @@ impl Conductor {
     /// `silence`: seconds an agent may be silent.
     async fn start(silence: u32, require_tls: bool) -> Conductor {
         let folder = tempfile::tempdir().unwrap();
-        let port = {
-            let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-            free.local_addr().unwrap().port()
-        };
+        let port = lasting_port();
         let settings = format!(
             "[api]\nlisten = \"127.0.0.1:{port}\"\nworkers = 1\n\
              [database]\nurl = \"sqlite://{}/upbeat.db\"\n\
@@ -121,6 +119,18 @@ impl Drop for Conductor {
         }
         if std::thread::panicking() {
             println!("--- the end of the conductor's log\n{}", self.tail());
+        }
+    }
+}
+
+/// A free port that nobody is given by chance while the conductor is away: below those that systems hand out.
+fn lasting_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(12_000 + number % 20_000).unwrap();
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
         }
     }
 }

@@ -5,12 +5,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::json;
+use upbeat::clock::Clock;
 use upbeat::config::Config;
 use upbeat::node::deploy::{Deploy, DeployPhase};
 use upbeat::node::{
     Attributes, BootMode, Limits, Node, NodeId, Now, Port, PortId, Provision, Session,
 };
+use upbeat::store::{self, Change, Save, StoreSettings};
 use upbeat::timestamp::Timestamp;
 
 /// Where agents of the benches would be, if anybody called them.
@@ -126,6 +129,33 @@ pub fn config(folder: &Path) -> Config {
     config.agent.require_tls = false;
     config.agent.callback_networks = vec!["127.0.0.0/8".parse().expect("a network")];
     config
+}
+
+/// Stores nodes number 0 to `nodes` - 1, each made by `node`, in a new database at `url`.
+pub async fn fill(url: &str, nodes: u64, node: impl Fn(u64, Timestamp) -> Node) {
+    let store = store::open(&StoreSettings {
+        url: url.to_owned(),
+        readers: 1,
+        host: "bench".to_owned(),
+        queue_max: 1_000,
+    })
+    .expect("a database");
+    let now = Clock::start().now();
+    let numbers: Vec<u64> = (0..nodes).collect();
+    for some in numbers.chunks(500) {
+        let saving = some.iter().map(|number| {
+            store.writer.save(Save {
+                node: node(*number, now).into(),
+                change: Change::Insert,
+                ports_changed: true,
+                history: Vec::new(),
+            })
+        });
+        for saved in join_all(saving).await {
+            saved.expect("a node is stored");
+        }
+    }
+    store.handle.close().await;
 }
 
 /// The middle one and the one that 99 of 100 don't exceed.

@@ -10,6 +10,15 @@ use crate::command::{Entry, Status};
 /// Key inside a step by which a command of ours is recognised: agents ignore it and echo it with a success.
 pub const OPERATION_KEY: &str = "upbeat_operation_id";
 
+/// Agents use UUIDs.
+const ID_BYTES_MAX: usize = 255;
+/// For names of commands, words of status and classes of errors.
+const WORD_CHARACTERS_MAX: usize = 255;
+/// For explanations of errors, which may hold the output of a tool.
+const MESSAGE_CHARACTERS_MAX: usize = 4_000;
+/// Results are stored with the node; one nested without end could not be read again.
+const RESULT_DEPTH_MAX: usize = 25;
+
 /// Reads one command object.
 ///
 /// # Errors
@@ -27,13 +36,24 @@ pub fn entry(document: &Value) -> Result<Entry, String> {
                 Some(other) => format!("a command whose {key} is {}, not a string", kind_of(other)),
             })
     };
+    let id = text("id")?;
+    if id.len() > ID_BYTES_MAX {
+        return Err(format!(
+            "a command whose id is longer than {ID_BYTES_MAX} bytes"
+        ));
+    }
     let mut result = object.get("command_result").cloned().unwrap_or(Value::Null);
     let operation = operation_of(&result);
     drop_echo(&mut result);
+    if is_deeper_than(&result, RESULT_DEPTH_MAX) {
+        return Err(format!(
+            "a command whose result is nested deeper than {RESULT_DEPTH_MAX} levels"
+        ));
+    }
     let (error_kind, error_message) = error_of(object.get("command_error").unwrap_or(&Value::Null));
     Ok(Entry {
-        id: text("id")?.to_owned(),
-        command_name: text("command_name")?.to_owned(),
+        id: id.to_owned(),
+        command_name: plain(text("command_name")?, WORD_CHARACTERS_MAX),
         status: status(text("command_status")?),
         error_kind,
         error_message,
@@ -63,7 +83,7 @@ pub fn entries(document: &Value) -> Result<Vec<Entry>, String> {
 pub fn started_at(document: &Value) -> Result<String, String> {
     match document.get("started_at") {
         Some(Value::Number(seconds)) => Ok(seconds.to_string()),
-        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(Value::String(text)) if !text.is_empty() => Ok(plain(text, WORD_CHARACTERS_MAX)),
         Some(other) => Err(format!(
             "started_at is {}, not a number of seconds",
             kind_of(other)
@@ -87,12 +107,20 @@ fn status(word: &str) -> Status {
         "SUCCEEDED" => Status::Succeeded,
         "FAILED" => Status::Failed,
         "CLEAN_VERSION_MISMATCH" | "VERSION_MISMATCH" => Status::VersionMismatch,
-        other => Status::Other(other.to_owned()),
+        other => Status::Other(plain(other, WORD_CHARACTERS_MAX)),
     }
 }
 
 /// Class name and explanation of a `command_error`.
 fn error_of(error: &Value) -> (String, String) {
+    let (kind, message) = raw_error_of(error);
+    (
+        plain(&kind, WORD_CHARACTERS_MAX),
+        plain(&message, MESSAGE_CHARACTERS_MAX),
+    )
+}
+
+fn raw_error_of(error: &Value) -> (String, String) {
     let text = |key: &str| match error.get(key) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) if text.is_empty() => None,
@@ -127,6 +155,31 @@ fn operation_of(result: &Value) -> Option<String> {
 fn drop_echo(result: &mut Value) {
     if let Some(result) = result.as_object_mut() {
         result.retain(|key, _| !ECHOES.contains(&key.as_str()));
+    }
+}
+
+/// Text of an agent as people and databases can take it: at most so many characters, and none that drive a terminal.
+fn plain(text: &str, characters_max: usize) -> String {
+    let mut characters = text.chars();
+    let mut plain: String = characters
+        .by_ref()
+        .take(characters_max)
+        .map(|c| if c.is_control() && c != '\n' { ' ' } else { c })
+        .collect();
+    if characters.next().is_some() {
+        plain.push_str("...");
+    }
+    plain
+}
+
+fn is_deeper_than(value: &Value, levels: usize) -> bool {
+    let below = levels.saturating_sub(1);
+    match value {
+        Value::Array(items) => levels == 0 || items.iter().any(|item| is_deeper_than(item, below)),
+        Value::Object(object) => {
+            levels == 0 || object.values().any(|item| is_deeper_than(item, below))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
     }
 }
 
@@ -181,6 +234,31 @@ mod tests {
         assert_eq!(failed(json!({"message": "m", "details": ""})).1, "m");
         assert_eq!(failed(json!({"details": ["a"]})).1, "[\"a\"]");
         assert_eq!(failed(json!("text")).1, "text");
+    }
+
+    #[test]
+    fn what_an_agent_says_is_bounded_and_plain() {
+        let failed = json!({"type": "T".repeat(100_000), "details": format!("a\u{0}\u{1b}[2Jb\n{}", "d".repeat(100_000))});
+        let (kind, message) = error_of(&failed);
+        assert!(kind.len() < 300, "{}", kind.len());
+        assert!(message.len() < 4_010, "{}", message.len());
+        assert!(message.starts_with("a  [2Jb\nddd"), "{message}");
+        let Status::Other(word) = status(&"S".repeat(100_000)) else {
+            panic!("a status of its own");
+        };
+        assert!(word.len() < 300);
+        let command = |id: &str, result: &Value| {
+            entry(
+                &json!({"id": id, "command_name": "x", "command_status": "SUCCEEDED", "command_result": result}),
+            )
+        };
+        assert!(command("a", &json!({"a": [1]})).is_ok());
+        let problem = command(&"a".repeat(1_000), &Value::Null).unwrap_err();
+        assert!(problem.contains("id"), "{problem}");
+        let nested = |levels| (0..levels).fold(json!(1), |below, _| json!([below]));
+        assert!(command("a", &nested(25)).is_ok());
+        let problem = command("a", &nested(26)).unwrap_err();
+        assert!(problem.contains("deeper than 25"), "{problem}");
     }
 
     #[test]

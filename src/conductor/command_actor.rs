@@ -143,21 +143,12 @@ impl CommandActor {
         let agents = self.shared.agents.clone();
         let attempt = job.attempt;
         let (node, id) = (self.node, self.command);
-        let mut leash = self.leash.clone();
         let asking = async move {
-            let event = tokio::select! {
-                biased;
-                // Nothing is ever sent: it returns when the node has let go.
-                _ = leash.changed() => return None,
-                event = ask(&agents, job) => event,
-            };
+            let event = ask(&agents, job).await;
             tracing::debug!(node.id = %node, command.id = %id, attempt, answer = ?brief(&event), "asked the agent");
-            Some(event)
+            event
         };
         let asking = asking.into_actor(self).map(move |event, actor, context| {
-            let Some(event) = event else {
-                return context.stop();
-            };
             actor.busy = false;
             let event = Event::Command {
                 id: actor.command,
@@ -230,6 +221,13 @@ fn brief(event: &command::Event) -> String {
 
 impl Actor for CommandActor {
     type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Context<Self>) {
+        let mut leash = self.leash.clone();
+        // Nothing is ever sent: it returns when the node has let go.
+        let let_go = async move { leash.changed().await.is_err() }.into_actor(self);
+        context.spawn(let_go.map(|_, _, context| context.stop()));
+    }
 }
 
 impl Supervised for CommandActor {

@@ -1,6 +1,7 @@
 //! At start: every row that waits for something gets its actor back, which then asks anew for all that was in flight.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::measure;
 use super::node_actor::Start;
@@ -25,6 +26,9 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
     let recovered = waiting.len();
     for node in waiting {
         measure::recovered(&shared.metrics, &node);
+        if measure::is_sent(&node) {
+            shared.unanswered.fetch_add(1, Ordering::AcqRel);
+        }
         let start = Start {
             down_for_ms,
             quarantine: None,

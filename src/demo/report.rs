@@ -2,7 +2,7 @@
 //!
 //! Fed by `run`; it measures nothing itself except the memory of this process.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
@@ -84,7 +84,7 @@ impl Progress {
             }
             Self::Lines { last } => {
                 if *last != message {
-                    println!("{:5.1} s  {message}", elapsed.as_secs_f64());
+                    say(format_args!("{:5.1} s  {message}", elapsed.as_secs_f64()));
                     *last = message;
                 }
             }
@@ -96,6 +96,11 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Writes a line to standard output. Whoever reads it may have gone (`| head`), which is no reason to leave machines behind.
+pub(crate) fn say(line: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// The table of nodes, and for many nodes a line per group.

@@ -184,10 +184,10 @@ fn where_the_machine_is(journal: &Journal) -> String {
 /// # Errors
 /// If it cannot be held; deploys that end otherwise than expected are no error but [`DemoEnd::Unexpected`].
 pub async fn run(options: DemoOptions, start: &impl StartConductor) -> Result<DemoEnd, DemoError> {
-    println!(
+    report::say(format_args!(
         "Upbeat demo: {} simulated machines on loopback. Starting the conductor ...",
         options.nodes
-    );
+    ));
     allow_open_files(options.nodes)?;
     let state_dir = tempfile::Builder::new()
         .prefix("upbeat-demo-")
@@ -201,7 +201,9 @@ pub async fn run(options: DemoOptions, start: &impl StartConductor) -> Result<De
 
     let end = hold(&options, &conductor.api_url, machines, silence_timeout).await;
     if !matches!(end, Ok(DemoEnd::Interrupted) | Err(_)) && !options.once {
-        println!("\nThe conductor and its machines stay up. Ctrl-C ends the demo.");
+        report::say(format_args!(
+            "\nThe conductor and its machines stay up. Ctrl-C ends the demo."
+        ));
         wait_for_interrupt().await;
     }
     machines.stop().await;
@@ -216,8 +218,10 @@ async fn hold(
     silence_timeout: Duration,
 ) -> Result<DemoEnd, DemoError> {
     let api_url = api_url.trim_end_matches('/');
-    println!("API      {api_url}/\nMetrics  {api_url}/metrics");
-    println!("Try      {}\n", example(api_url));
+    report::say(format_args!(
+        "API      {api_url}/\nMetrics  {api_url}/metrics"
+    ));
+    report::say(format_args!("Try      {}\n", example(api_url)));
     let client = Client::new(api_url)?;
     let nodes: Vec<DemoNode> = (1..=options.nodes)
         .map(|number| DemoNode::new(number, options.nodes))
@@ -241,7 +245,7 @@ async fn hold(
     };
     progress.end();
     if is_interrupted {
-        println!("\nInterrupted.");
+        report::say(format_args!("\nInterrupted."));
         return Ok(DemoEnd::Interrupted);
     }
 
@@ -257,19 +261,22 @@ async fn hold(
         .map(|(node, journal)| node.row(journal))
         .collect();
     let odd = rows.iter().filter(|row| !row.is_as_expected()).count();
-    println!(
+    report::say(format_args!(
         "\n{}\n\n{}",
         report::table(&rows),
         report::numbers(&rows, &journals, total)
-    );
+    ));
     if odd == 0 {
-        println!("\nAll {} nodes ended as expected.", rows.len());
+        report::say(format_args!(
+            "\nAll {} nodes ended as expected.",
+            rows.len()
+        ));
         Ok(DemoEnd::AsExpected)
     } else {
-        println!(
+        report::say(format_args!(
             "\n{odd} of {} nodes did not end as expected; they are marked (!).",
             rows.len()
-        );
+        ));
         Ok(DemoEnd::Unexpected)
     }
 }

@@ -4,6 +4,8 @@
 //! Both envelopes are an object with one key whose value is a *string of JSON*; existing clients decode it twice. Failures of
 //! the addressing itself (unknown path, wrong method, versions) use the routing envelope, all others the controller's.
 
+use std::borrow::Cow;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
@@ -307,22 +309,32 @@ fn unavailable(why: &str, retry_after_s: u32) -> Told {
 }
 
 fn document(told: &Told) -> Value {
+    let text = shortened(&told.text);
     let inner = match told.envelope {
         Envelope::Controller => json!({
             "faultcode": if told.status.is_server_error() { "Server" } else { "Client" },
-            "faultstring": told.text,
+            "faultstring": text,
             "debuginfo": null,
         }),
         Envelope::Routing => json!({
             "code": told.status.as_u16(),
             "title": told.status.canonical_reason().unwrap_or_default(),
-            "description": told.text,
+            "description": text,
         }),
         Envelope::Authentication => {
-            return json!({"error": {"message": told.text, "code": told.status.as_u16()}});
+            return json!({"error": {"message": text, "code": told.status.as_u16()}});
         }
     };
     json!({"error_message": inner.to_string()})
+}
+
+/// Sentences quote what the client sent; nobody needs a megabyte of it back.
+fn shortened(text: &str) -> Cow<'_, str> {
+    const CHARACTERS_MAX: usize = 1000;
+    match text.char_indices().nth(CHARACTERS_MAX) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}...", text.get(..end).unwrap_or_default())),
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,9 @@ use crate::conductor::DeliverError;
 use crate::node::{Heartbeat, NodeId, Refused, TokenMatch, attributes};
 
 const SINCE: u16 = 22;
+const AGENT_VERSION_BYTES_MAX: usize = 255;
+/// A certificate an agent makes for itself takes about 800.
+const CERTIFICATE_BYTES_MAX: usize = 64 * 1024;
 
 /// `GET /v1/lookup`
 pub async fn lookup(request: &Request) -> Result<Reply, Error> {
@@ -74,6 +77,17 @@ pub async fn heartbeat(request: &Request, ident: &str) -> Result<Reply, Error> {
     let status = arguments.take_text("agent_status")?;
     let status_message = arguments.take_text("agent_status_message")?;
     arguments.finish()?;
+    // Kept with the node and written with every change of it.
+    for (field, text, bytes_max) in [
+        ("agent_version", &agent_version, AGENT_VERSION_BYTES_MAX),
+        ("agent_verify_ca", &certificate, CERTIFICATE_BYTES_MAX),
+    ] {
+        if text.as_ref().is_some_and(|text| text.len() > bytes_max) {
+            return Err(Error::Bad(format!(
+                "{field}: is longer than {bytes_max} bytes"
+            )));
+        }
+    }
 
     let Some(callback_url) = callback_url else {
         return Err(Error::Bad(

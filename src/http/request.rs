@@ -219,10 +219,13 @@ impl Arguments {
     /// A text.
     ///
     /// # Errors
-    /// [`Error::Bad`] for any other type.
+    /// [`Error::Bad`] for any other type, and for the character NUL, which PostgreSQL can't keep.
     pub fn take_text(&mut self, name: &str) -> Result<Option<String>, Error> {
         match self.take(name) {
             None => Ok(None),
+            Some(Value::String(text)) if text.contains('\0') => Err(Error::Bad(format!(
+                "{name}: must not contain the character NUL"
+            ))),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(other) => Err(Error::Bad(format!(
                 "Expected string for {name}: {}",

@@ -63,8 +63,12 @@ pub fn core_steps() -> Vec<DeployStep> {
         .collect()
 }
 
+/// More steps than any agent has, and a longer name than any of them; the list is stored with every change of the node.
+const STEPS_MAX: usize = 1_000;
+const NAME_BYTES_MAX: usize = 255;
+
 /// The agent's steps, from the result of `deploy.get_deploy_steps`: lists by hardware manager. Steps the agent describes in a
-/// way that makes no sense are left out.
+/// way that makes no sense are left out, and those beyond the thousandth.
 pub fn agent_steps(result: &Value) -> Vec<DeployStep> {
     let by_manager = result.get("deploy_steps").and_then(Value::as_object);
     by_manager
@@ -84,6 +88,8 @@ pub fn agent_steps(result: &Value) -> Vec<DeployStep> {
                     .unwrap_or(false),
             })
         })
+        .filter(|step| step.interface.len() <= NAME_BYTES_MAX && step.step.len() <= NAME_BYTES_MAX)
+        .take(STEPS_MAX)
         .collect()
 }
 
@@ -171,6 +177,17 @@ mod tests {
             merge(&[], &[step("bios", "reset", 10)]),
             Err("bios.reset".to_owned())
         );
+    }
+
+    #[test]
+    fn an_agent_can_not_flood_the_list() {
+        let many: Vec<Value> = (0..20_000)
+            .map(|n| json!({"interface": "deploy", "step": format!("s{n}"), "priority": 1}))
+            .collect();
+        let long = json!({"interface": "deploy", "step": "s".repeat(100_000), "priority": 1});
+        let steps = agent_steps(&json!({"deploy_steps": {"A": [long], "B": many}}));
+        assert_eq!(steps.len(), STEPS_MAX);
+        assert_eq!(steps[0].step, "s0");
     }
 
     #[test]

@@ -167,11 +167,6 @@ impl<'a> Turn<'a> {
 
     pub(super) fn repeat_driver_call(&mut self) {
         if let Some(call) = self.node.driver_call {
-            if call.request == DriverRequest::RebootToRamdisk {
-                // If it was carried out before, its agent may be here already; this boot ends it, and the next one's agent needs a
-                // token of its own.
-                self.node.session = None;
-            }
             self.node.deadlines.driver = self.now.deadline(self.now.limits.driver_limit_ms);
             self.effects.push(Effect::Driver(call));
         }

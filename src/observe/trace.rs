@@ -95,15 +95,21 @@ pub fn filter(level: &str) -> Result<EnvFilter, String> {
             return Err(format!("{part:?} is no level of log lines; {forms}"));
         }
     }
-    // The HTTP library tells of its threads at `info`; whoever wants to see that names it.
-    let is_quiet = parts
-        .iter()
-        .any(|part| part.contains("actix_server") || part.eq_ignore_ascii_case("off"));
-    let all = if is_quiet {
-        parts.join(",")
-    } else {
-        format!("actix_server=warn,{}", parts.join(","))
-    };
+    // The HTTP library tells of its threads at `info`, and calls every malformed request of any stranger an error; whoever wants
+    // to see that names it.
+    let mut all = parts.clone();
+    for (library, quiet) in [
+        ("actix_server", "actix_server=warn"),
+        ("actix_http", "actix_http=off"),
+    ] {
+        let is_named = parts
+            .iter()
+            .any(|part| part.contains(library) || part.eq_ignore_ascii_case("off"));
+        if !is_named {
+            all.push(quiet);
+        }
+    }
+    let all = all.join(",");
     EnvFilter::try_new(all)
         .map_err(|error| format!("{level:?} is no level of log lines: {error}; {forms}"))
 }
@@ -200,11 +206,13 @@ mod tests {
         let work = || {
             tracing::info!(target: "actix_server::worker", "shutting down idle worker");
             tracing::warn!(target: "actix_server::worker", "trouble");
+            tracing::error!(target: "actix_http::h1::dispatcher", "stream error: invalid Header");
         };
         for (level, lines) in [
             ("info", 1),
             ("debug", 1),
             ("info,actix_server=info", 2),
+            ("info,actix_http=error", 2),
             ("off", 0),
         ] {
             let text = logged(Format::Text, level, work);

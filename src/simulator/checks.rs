@@ -487,7 +487,7 @@ impl World<'_> {
     pub(super) fn stored(&mut self, node: &Node, is_checked: bool) {
         let every = self.setup.round_trip_every;
         self.commits += 1;
-        if !is_checked || every == 0 || self.commits % every != 0 {
+        if !is_checked || every == 0 || !self.commits.is_multiple_of(every) {
             return;
         }
         self.reread(node);

@@ -184,3 +184,21 @@ fn a_body_of_a_newer_form_is_told_apart_from_a_damaged_one() {
     let damaged = node_from("n", "{").unwrap_err();
     assert!(damaged.contains("node n can't be read"), "{damaged}");
 }
+
+#[tokio::test]
+async fn nothing_is_written_to_a_file_that_was_removed_or_replaced() {
+    let (directory, store) = a_store();
+    store.writer.save(a_save(1, 10)).await.unwrap();
+    let file = directory.path().join("upbeat.db");
+    let aside = directory.path().join("aside");
+    std::fs::rename(&file, &aside).unwrap();
+    let refused = async |number| match store.writer.save(a_save(number, 10)).await {
+        Err(SaveError::Unavailable(why)) => assert!(why.contains("put the file back"), "{why}"),
+        other => panic!("{other:?}"),
+    };
+    refused(2).await;
+    std::fs::copy(&aside, &file).unwrap();
+    refused(3).await;
+    std::fs::rename(&aside, &file).unwrap();
+    store.writer.save(a_save(4, 10)).await.unwrap();
+}

@@ -8,6 +8,7 @@
 //! The interesting part begins at [`Thread::run`].
 
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -191,6 +192,7 @@ pub(super) fn start(start: Start) -> Result<(Writer, WriterHandle), String> {
     } = start;
     let seqs = Seqs::load(&mut conn).map_err(|error| explain(&place, &error))?;
     let mut thread = Thread {
+        file: file_at(&place),
         place,
         conn: Some(conn),
         seqs,
@@ -246,6 +248,8 @@ struct Thread {
     place: Place,
     /// None after the connection was lost, until it is needed again.
     conn: Option<AnyConnection>,
+    /// The file the connection has opened; see `file_at`.
+    file: Option<(u64, u64)>,
     seqs: Seqs,
     host: String,
     observe: CommitObserver,
@@ -355,6 +359,15 @@ impl Thread {
         let mut was_connected = self.conn.is_some();
         loop {
             self.connect()?;
+            if self.file != file_at(&self.place) {
+                return Err(Outage {
+                    why: format!(
+                        "{}: the file was removed or replaced while it was in use, so what is written now would be lost; stop, put the file back and start again",
+                        self.place
+                    ),
+                    is_before_commit: true,
+                });
+            }
             let conn = self.conn.as_mut().expect("just connected");
             let outage = match work(conn, &mut self.seqs, &self.host, &self.place) {
                 Ok(value) => return Ok(value),
@@ -389,6 +402,7 @@ impl Thread {
             return Err(outage(super::open::in_use(place)));
         }
         self.seqs = Seqs::load(&mut conn).map_err(explained)?;
+        self.file = file_at(place);
         self.conn = Some(conn);
         Ok(())
     }
@@ -494,6 +508,17 @@ fn apply(conn: &mut AnyConnection, seqs: &mut Seqs, host: &str, save: &Save) -> 
     commands::save(conn, node)?;
     history::add(conn, node.id, host, &save.history)?;
     Ok(())
+}
+
+/// Which file the database is: device and inode; none for a server, or where no file is.
+fn file_at(place: &Place) -> Option<(u64, u64)> {
+    match place {
+        Place::Sqlite(path) => {
+            let about = std::fs::metadata(path).ok()?;
+            Some((about.dev(), about.ino()))
+        }
+        Place::Postgres(_) => None,
+    }
 }
 
 fn commit(conn: &mut AnyConnection, place: &Place) -> Result<(), Outage> {

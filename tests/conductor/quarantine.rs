@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use diesel::RunQueryDsl as _;
 use diesel::connection::SimpleConnection as _;
@@ -227,7 +228,13 @@ async fn a_restarted_node_gives_up_the_request_that_was_under_way() {
     let mut write = puppet.command("deploy.execute_deploy_step").await;
     // The agent falls silent; giving up on it panics, which restarts the actor. From then on nobody knows whether the command
     // arrived, and what is concluded from reading the agent holds only once it can't arrive any more.
+    let silent_since = Instant::now();
     write.is_given_up().await;
+    let took = silent_since.elapsed();
+    assert!(
+        took < Duration::from_secs(15),
+        "only by its own timeout: {took:?}"
+    );
     is_quarantined(&site, &uuid, "overflow").await;
     site.stop().await;
 }

@@ -246,12 +246,30 @@ async fn refused_heartbeats_move_nothing() {
             "status",
         ),
     ];
+    let with = |field: &str, value: String| {
+        let mut body = json!({"callback_url": url, "agent_token": token, "agent_version": "1"});
+        body[field] = value.into();
+        ("1.68", body, field.to_owned())
+    };
+    let certificate =
+        |inside: &str| format!("-----BEGIN {inside}-----\nMA==\n-----END {inside}-----\n");
+    let unusable = [
+        with("agent_version", "1".repeat(256)),
+        with("agent_verify_ca", certificate("CERTIFICATE").repeat(2_000)),
+        with("agent_verify_ca", String::new()),
+        with("agent_verify_ca", "no certificate".to_owned()),
+        with("agent_verify_ca", certificate("PRIVATE KEY")),
+    ];
+    let cases = cases
+        .into_iter()
+        .map(|(version, body, word)| (version, body, word.to_owned()))
+        .chain(unusable);
     for (version, body, word) in cases {
         let text = heartbeat(&server, &uuid, version, body.clone())
             .await
             .has_status(400)
             .fault_string();
-        assert!(text.to_lowercase().contains(word), "{body}: {text}");
+        assert!(text.to_lowercase().contains(&word), "{body}: {text}");
     }
     assert_eq!(
         server.get(&format!("/v1/nodes/{uuid}")).await.json(),

@@ -94,6 +94,62 @@ async fn too_deep_and_too_big_bodies_are_refused() {
 }
 
 #[actix_web::test]
+async fn many_shallow_patches_can_not_make_a_node_that_is_too_deep_to_read() {
+    let server = server().await;
+    let document = json!({"driver": "fake-hardware", "name": "deep"});
+    let created = server.send("POST", "/v1/nodes", Some(document)).await;
+    created.has_status(201);
+    let operations: Vec<Value> = (1..300)
+        .map(|depth| json!({"op": "add", "path": format!("/extra{}", "/a".repeat(depth)), "value": {}}))
+        .collect();
+    let answer = server
+        .send("PATCH", "/v1/nodes/deep", Some(json!(operations)))
+        .await;
+    let text = answer.has_status(400).fault_string();
+    assert!(text.contains("extra/a") && text.contains("24"), "{text}");
+    let node = server.get("/v1/nodes/deep").await.has_status(200).json();
+    assert_eq!(node["extra"], json!({}));
+}
+
+#[actix_web::test]
+async fn an_answer_does_not_repeat_all_a_client_sent() {
+    let server = server().await;
+    server
+        .node(json!({"driver": "fake-hardware", "name": "n"}))
+        .await;
+    let target = json!({"target": "x".repeat(200_000)});
+    let answer = server
+        .send("PUT", "/v1/nodes/n/states/power", Some(target))
+        .await;
+    let text = answer.has_status(400).fault_string();
+    assert!(
+        text.contains("power state") && text.len() < 1_100,
+        "{}",
+        text.len()
+    );
+}
+
+#[actix_web::test]
+async fn arguments_have_no_nul_in_them() {
+    let server = server().await;
+    server
+        .node(json!({"driver": "fake-hardware", "name": "n"}))
+        .await;
+    let reason = json!({"reason": "a\u{0}b"});
+    let answer = server
+        .send("PUT", "/v1/nodes/n/maintenance", Some(reason))
+        .await;
+    let text = answer.has_status(400).fault_string();
+    assert!(text.contains("reason"), "{text}");
+    let text = server
+        .get("/v1/nodes?owner=%00")
+        .await
+        .has_status(400)
+        .fault_string();
+    assert!(text.contains("owner"), "{text}");
+}
+
+#[actix_web::test]
 async fn every_bad_field_of_a_new_node_is_named_and_nothing_is_stored() {
     let server = server().await;
     for (document, field) in [

@@ -1,6 +1,6 @@
 //! `upbeat serve` in a temporary folder, and the part of its API the tests use.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use reqwest::{Method, StatusCode};
@@ -17,10 +17,34 @@ const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 /// A running conductor; ended when dropped.
 pub struct Conductor {
     pub url: String,
+    pub port: u16,
     process: Child,
+    config: PathBuf,
     log: PathBuf,
     client: reqwest::Client,
     _folder: TempDir,
+}
+
+/// Settings a test may choose, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    pub require_tls: bool,
+    /// Agents report every 0.3 to 0.6 of it.
+    pub heartbeat_timeout: u32,
+    pub deploy_callback_timeout: u32,
+    /// Longest time for one request to the agent.
+    pub command_timeout: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            require_tls: false,
+            heartbeat_timeout: 10,
+            deploy_callback_timeout: 1800,
+            command_timeout: 60,
+        }
+    }
 }
 
 /// How a deploy ended, and the agent that did it (if one was booted).
@@ -34,10 +58,25 @@ impl Conductor {
     ///
     /// `require_tls`: refuse agents that do not serve HTTPS.
     pub async fn start(require_tls: bool) -> Conductor {
+        let settings = Settings {
+            require_tls,
+            ..Settings::default()
+        };
+        Conductor::start_with(settings).await
+    }
+
+    /// The same, with other settings.
+    pub async fn start_with(settings: Settings) -> Conductor {
         // Already there if another test of this process was first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().expect("a temporary folder");
         let port = free_port();
+        let Settings {
+            require_tls,
+            heartbeat_timeout,
+            deploy_callback_timeout,
+            command_timeout,
+        } = settings;
         // A pretended power supply never reports that a machine went off by
         // itself, so there is no use in waiting for that.
         let settings = format!(
@@ -47,8 +86,11 @@ impl Conductor {
              url = \"sqlite://{}/upbeat.db\"\n\
              [conductor]\n\
              soft_power_off_wait = 2\n\
+             deploy_callback_timeout = {deploy_callback_timeout}\n\
              [agent]\n\
-             heartbeat_timeout = 10\n\
+             heartbeat_timeout = {heartbeat_timeout}\n\
+             command_timeout = {command_timeout}\n\
+             connect_timeout = 1\n\
              require_tls = {require_tls}\n\
              callback_networks = [\"127.0.0.0/8\"]\n",
             folder.path().display()
@@ -57,24 +99,31 @@ impl Conductor {
         std::fs::write(&config, settings).expect("the configuration is written");
 
         let log = folder.path().join("upbeat.log");
-        let output = std::fs::File::create(&log).expect("the log is made");
-        let process = Command::new(env!("CARGO_BIN_EXE_upbeat"))
-            .args(["serve", "--config"])
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().expect("one log for both streams"))
-            .stderr(output)
-            .spawn()
-            .expect("the built binary starts");
+        // A connection for each request: one that was kept may be closed, or its conductor killed, just when it is used again.
+        let client = reqwest::Client::builder().pool_max_idle_per_host(0);
         let mut conductor = Conductor {
             url: format!("http://127.0.0.1:{port}"),
-            process,
+            port,
+            process: run(&config, &log),
+            config,
             log,
-            client: reqwest::Client::new(),
+            client: client.build().expect("a plain client"),
             _folder: folder,
         };
         conductor.wait_until_ready().await;
         conductor
+    }
+
+    /// Ends it as by `kill -9`.
+    pub fn kill(&mut self) {
+        self.process.kill().expect("a running child");
+        self.process.wait().expect("a child of this test");
+    }
+
+    /// Starts it again after [`Conductor::kill`]: same port, same database.
+    pub async fn start_again(&mut self) {
+        self.process = run(&self.config, &self.log);
+        self.wait_until_ready().await;
     }
 
     async fn wait_until_ready(&mut self) {
@@ -144,6 +193,16 @@ impl Conductor {
             .await
     }
 
+    /// What has happened to the node, in the conductor's words.
+    pub async fn history(&self, uuid: &str) -> Vec<String> {
+        let path = format!("/v1/nodes/{uuid}/history");
+        let answer = self.expect(StatusCode::OK, Method::GET, &path, Value::Null);
+        let entries = answer.await["history"].as_array().cloned();
+        let entries = entries.expect("a history");
+        let texts = entries.iter().filter_map(|entry| entry["event"].as_str());
+        texts.map(str::to_owned).collect()
+    }
+
     /// Sends a provision verb.
     pub async fn ask(&self, uuid: &str, verb: Value) {
         let path = format!("/v1/nodes/{uuid}/states/provision");
@@ -205,6 +264,19 @@ impl Conductor {
             agent: Some(agent),
         }
     }
+}
+
+fn run(config: &Path, log: &Path) -> Child {
+    let output = std::fs::File::options().create(true).append(true).open(log);
+    let output = output.expect("the log is made");
+    Command::new(env!("CARGO_BIN_EXE_upbeat"))
+        .args(["serve", "--config"])
+        .arg(config)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().expect("one log for both streams"))
+        .stderr(output)
+        .spawn()
+        .expect("the built binary starts")
 }
 
 impl Deploy {

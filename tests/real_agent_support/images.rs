@@ -1,15 +1,20 @@
 //! Disk images made for a test, and the HTTP server the agent gets them from.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use actix_web::body::SizedStream;
 use actix_web::web::Bytes;
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 
 const MIB: usize = 1 << 20;
 const SECTOR: usize = 512;
@@ -76,17 +81,39 @@ impl Image {
 /// Serves images at `http://127.0.0.1:port/NAME`, until dropped.
 pub struct ImageServer {
     url: String,
-    images: Arc<Mutex<HashMap<String, Bytes>>>,
+    shelf: Arc<Shelf>,
     handle: actix_web::dev::ServerHandle,
+}
+
+struct Shelf {
+    images: Mutex<HashMap<String, Bytes>>,
+    /// How many downloads have got their first half.
+    begun: AtomicUsize,
+    /// Whether the second half is given out.
+    is_open: watch::Sender<bool>,
 }
 
 impl ImageServer {
     pub fn start() -> ImageServer {
-        let images = Arc::new(Mutex::new(HashMap::<String, Bytes>::new()));
+        ImageServer::start_as(true)
+    }
+
+    /// Gives out the first half of each image only, until [`ImageServer::open`]:
+    /// so long the agent is in the middle of its write.
+    pub fn start_closed() -> ImageServer {
+        ImageServer::start_as(false)
+    }
+
+    fn start_as(is_open: bool) -> ImageServer {
+        let shelf = Arc::new(Shelf {
+            images: Mutex::default(),
+            begun: AtomicUsize::new(0),
+            is_open: watch::Sender::new(is_open),
+        });
         let listener = TcpListener::bind("127.0.0.1:0").expect("a loopback port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (give, take) = std::sync::mpsc::channel();
-        let served = images.clone();
+        let served = shelf.clone();
         std::thread::spawn(move || {
             actix_rt::System::new().block_on(async move {
                 let server = HttpServer::new(move || {
@@ -105,14 +132,25 @@ impl ImageServer {
         });
         ImageServer {
             url,
-            images,
+            shelf,
             handle: take.recv().expect("the image server runs"),
         }
     }
 
+    /// From now on, and for the downloads that wait, images are given out whole.
+    pub fn open(&self) {
+        self.shelf.is_open.send_replace(true);
+    }
+
+    /// How many downloads there have been, ended or not.
+    pub fn downloads(&self) -> usize {
+        self.shelf.begun.load(Ordering::SeqCst)
+    }
+
     /// Offers the image and answers the instance_info that deploys it.
     pub fn offer(&self, image: &Image) -> Value {
-        let mut images = self.images.lock().expect("no test panics with the lock");
+        let images = &self.shelf.images;
+        let mut images = images.lock().expect("no test panics with the lock");
         images.insert(image.name.clone(), image.file.clone());
         self.instance_info(image)
     }
@@ -135,16 +173,27 @@ impl Drop for ImageServer {
     }
 }
 
-async fn serve(
-    request: HttpRequest,
-    images: web::Data<Mutex<HashMap<String, Bytes>>>,
-) -> HttpResponse {
+async fn serve(request: HttpRequest, shelf: web::Data<Shelf>) -> HttpResponse {
     let name = request.path().trim_start_matches('/');
-    let images = images.lock().expect("no test panics with the lock");
-    match images.get(name) {
-        Some(file) => HttpResponse::Ok().body(file.clone()),
-        None => HttpResponse::NotFound().body("no such image"),
-    }
+    let images = shelf.images.lock().expect("no test panics with the lock");
+    let Some(file) = images.get(name).cloned() else {
+        return HttpResponse::NotFound().body("no such image");
+    };
+    drop(images);
+    let length = file.len() as u64;
+    let (first, second) = (file.slice(..file.len() / 2), file.slice(file.len() / 2..));
+    let (mut opened, shelf) = (shelf.is_open.subscribe(), shelf.into_inner());
+    let halves =
+        stream::once(async move { Ok::<_, Infallible>(first) }).chain(stream::once(async move {
+            // Whoever asks for the second half has taken the first.
+            shelf.begun.fetch_add(1, Ordering::SeqCst);
+            opened
+                .wait_for(|is_open| *is_open)
+                .await
+                .expect("the shelf outlives its downloads");
+            Ok(second)
+        }));
+    HttpResponse::Ok().body(SizedStream::new(length, Box::pin(halves)))
 }
 
 /// What `gzip` and base64 make of a config drive, as the API takes it.

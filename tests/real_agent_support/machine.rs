@@ -72,10 +72,11 @@ impl Machine {
 
     /// The same, with more options of the harness.
     pub fn boot_with(&self, api_url: &str, options: &[&str]) -> Agent {
+        let port = free_port();
         let mut command = Command::new(harness().join("run"));
         command
             .args(["--api-url", api_url, "--mac", &self.mac])
-            .args(["--port", &free_port().to_string()])
+            .args(["--port", &port.to_string()])
             .arg("--workdir")
             .arg(self.workdir())
             .args(options);
@@ -94,6 +95,7 @@ impl Machine {
             .spawn()
             .expect("the harness starts");
         Agent {
+            port,
             process,
             console,
             log: self.workdir().join("agent.log"),
@@ -125,6 +127,8 @@ impl Machine {
 
 /// A running agent; ended when dropped, as by switching the machine off.
 pub struct Agent {
+    /// Where its API listens; it advertises the same unless an option says otherwise.
+    pub port: u16,
     process: Child,
     /// What the harness says, the agent too before it has a log.
     console: PathBuf,

@@ -15,11 +15,14 @@
 
 pub mod conductor;
 pub mod images;
+pub mod lab;
 pub mod machine;
+pub mod proxy;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest wait for anything in these tests; a deploy takes about ten seconds.
@@ -111,10 +114,17 @@ pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>)
     }
 }
 
-/// A loopback port nobody listens on at this moment.
+/// A loopback port nobody listens on at this moment, and nobody is given by chance while its owner is away: it lies below those
+/// that systems hand out.
 pub fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a loopback port");
-    listener.local_addr().expect("a bound address").port()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let number = std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(12_000 + number % 20_000).expect("below 65,536");
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// The last lines of a log that `keep` wants, for the report of a failed test.

@@ -109,7 +109,6 @@ pub(in crate::node) fn agent_arrived(turn: Turn<'_>) -> Step {
                 run_current(turn)
             }
         }
-        // The agent was quicker than the driver's answer to the reboot, which goes on from here.
         _ => turn.done(Outcome::AgentArrived),
     }
 }
@@ -135,16 +134,9 @@ pub(in crate::node) fn driver_answered(
     };
     match (deploy.phase, request) {
         (DeployPhase::Booting, _) => {
-            let arrived = turn
-                .node
-                .session
-                .as_ref()
-                .is_some_and(|session| session.confirmed);
+            // No agent is here before this: lookups are refused until now.
             turn.refresh_liveness();
             enter(&mut turn, DeployPhase::AwaitingAgent);
-            if arrived {
-                return agent_arrived(turn);
-            }
             turn.done(Outcome::DeployGoesOn)
         }
         (DeployPhase::SettingBootDevice, _) => next_step(turn),

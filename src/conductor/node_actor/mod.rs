@@ -9,6 +9,9 @@
 //! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
 //! taken again until it is stored. Until then callers are told to come again, and what else nobody waits for is held.
 
+mod deadline;
+mod storing;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,23 +23,21 @@ use actix::{
     Handler, Message, SpawnHandle, Supervised,
 };
 
+use self::storing::Then;
 use super::command_actor::{Child, CommandActor};
 use super::measure;
 use super::registry::ReplyTo;
 use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
 use super::{Answer, DeliverError};
+use crate::agent::certificate_sha256;
 use crate::command::CommandId;
 use crate::node::{
-    Event, Node, NodeId, Now, Outcome, Reply, Step, after_trouble_with_the_store, is_sign_of_life,
-    step,
+    Event, Node, NodeId, Now, Outcome, Refused, Reply, Step, TokenMatch, is_sign_of_life, step,
 };
 use crate::retry::Pauses;
-use crate::store::{Change, Ident, ReadError, Save, SaveError};
+use crate::store::{Change, Save};
 use crate::timestamp::Timestamp;
-
-/// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
-const LIVENESS_STORED_EVERY: Duration = Duration::from_secs(5);
 
 /// An event, and who waits for what becomes of it.
 #[derive(Message)]
@@ -110,16 +111,6 @@ enum Caller {
     Nobody(Event),
 }
 
-/// What to do once the row is read.
-enum Then {
-    /// Take this event.
-    Take(Event),
-    /// Nothing: what waits goes on.
-    GoOn,
-    /// Take this event, if there is one, if the row still has that version; otherwise more was stored than was known.
-    Retry { version: u64, event: Option<Event> },
-}
-
 impl NodeActor {
     pub(super) fn start(
         shared: Arc<Shared>,
@@ -158,68 +149,6 @@ impl NodeActor {
             };
             (actor, watcher)
         })
-    }
-
-    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says. Signs of life that were seen and are not
-    /// stored yet are kept.
-    fn load(&mut self, then: Then, context: &mut Context<Self>) {
-        self.seen = self.node.take().or_else(|| self.seen.take());
-        let reader = self.shared.reader.clone();
-        let id = self.id;
-        let reading = async move { reader.node(Ident::Id(id)).await };
-        let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
-            Ok(Some(node)) => {
-                let event = match then {
-                    Then::Take(event) => Some(event),
-                    Then::GoOn => None,
-                    Then::Retry { version, event } if version == node.version => event,
-                    // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
-                    Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
-                };
-                actor.store_down = None;
-                actor.stored_version = node.version;
-                let held_for = actor.held_since.take().map_or(0, |since| {
-                    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
-                });
-                let seen = actor.seen.take();
-                let node = Arc::new(after_trouble_with_the_store(node, seen.as_deref(), held_for));
-                if let Some(counted) = actor.counted.replace(node.clone()) {
-                    measure::changed(&actor.shared.metrics, &counted, &node);
-                }
-                actor.node = Some(node);
-                // The event may change nothing, and the row's deadlines count all the same.
-                actor.arm(context);
-                if let Some(event) = event {
-                    actor.take(event, Caller::Nobody, context);
-                }
-                // These come before any deadline that has passed meanwhile.
-                for event in actor.held.drain(..) {
-                    context.address().do_send(Tell(event));
-                }
-            }
-            Ok(None) => {
-                // Removed, or never there: whoever waits in the mailbox is told so by its end.
-                actor.shared.registry.forget(actor.id);
-                context.stop();
-            }
-            Err(error) => {
-                tracing::warn!(node.id = %actor.id, error = ?error, "the node can't be read; trying again");
-                let why = match error {
-                    ReadError::Unavailable(why) => why,
-                    ReadError::UnknownMarker => "the node can't be read".to_owned(),
-                };
-                actor.load_later(then, why, context);
-            }
-        });
-        context.wait(reading);
-    }
-
-    /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
-    fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
-        self.store_down = Some(why);
-        self.held_since.get_or_insert_with(Instant::now);
-        let pause = self.store_pauses.next_pause();
-        context.run_later(pause, move |actor, context| actor.load(then, context));
     }
 
     /// One event, from the decision to the answer.
@@ -338,93 +267,40 @@ impl NodeActor {
 
     /// The change is taken: from here on it is the node.
     fn became(&mut self, before: &Node, node: &Arc<Node>) {
-        let metrics = &self.shared.metrics;
-        measure::changed(metrics, before, node);
-        self.counted = Some(node.clone());
         self.is_last_try.store(false, Ordering::Relaxed);
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
-        match (measure::is_sent(before), measure::is_sent(node)) {
-            (false, true) => {
-                self.shared.unanswered.fetch_add(1, Ordering::AcqRel);
-                if let Some(ended) = self.command_ended.take() {
-                    metrics
-                        .command_gap_seconds
-                        .observe(ended.elapsed().as_secs_f64());
-                }
-            }
-            (true, false) => {
-                // Never below zero: one found as sent at start was not counted.
-                let _ = self.shared.unanswered.fetch_update(
-                    Ordering::AcqRel,
-                    Ordering::Acquire,
-                    |count| count.checked_sub(1),
-                );
-            }
-            _ => {}
+        if !measure::is_sent(before)
+            && measure::is_sent(node)
+            && let Some(ended) = self.command_ended.take()
+        {
+            self.shared
+                .metrics
+                .command_gap_seconds
+                .observe(ended.elapsed().as_secs_f64());
         }
+        self.count(before, node);
         self.node = Some(node.clone());
     }
 
-    /// A commit failed, so nothing has happened. What is in the store is read again where it may be something else than thought.
-    fn not_stored(&mut self, caller: Caller, error: SaveError, context: &mut Context<Self>) {
-        tracing::warn!(node.id = %self.id, error = ?error, "a change could not be stored");
-        let told = match &error {
-            SaveError::Duplicate { field, value } => DeliverError::Duplicate {
-                field,
-                value: value.clone(),
-            },
-            SaveError::Overloaded => DeliverError::Overloaded { retry_after_s: 1 },
-            SaveError::VersionConflict => DeliverError::Unavailable(
-                "the node was changed by somebody else in the same moment; try again".to_owned(),
-            ),
-            SaveError::Unavailable(why) => DeliverError::Unavailable(why.clone()),
-        };
-        let version = self.stored_version;
-        match caller {
-            Caller::Waiting(reply_to) => {
-                let _ = reply_to.send(Err(told));
-                match error {
-                    SaveError::VersionConflict | SaveError::Unavailable(_) => {
-                        let event = None;
-                        self.load(Then::Retry { version, event }, context);
-                    }
-                    SaveError::Duplicate { .. } | SaveError::Overloaded => {}
-                }
+    /// Brings everything that counts nodes from `before`, which it knows, to `node`.
+    fn count(&mut self, before: &Node, node: &Arc<Node>) {
+        measure::changed(&self.shared.metrics, before, node);
+        let unanswered = &self.shared.unanswered;
+        match (measure::is_sent(before), measure::is_sent(node)) {
+            (false, true) => {
+                unanswered.fetch_add(1, Ordering::AcqRel);
             }
-            Caller::Nobody(event) => {
-                let why = match told {
-                    DeliverError::Unavailable(why) => why,
-                    _ => "the database has more to store than it can take in".to_owned(),
-                };
-                let event = Some(event);
-                self.load_later(Then::Retry { version, event }, why, context);
+            (true, false) => {
+                // Never below zero, whatever a panic has kept from being counted.
+                let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
+                    count.checked_sub(1)
+                });
             }
+            _ => {}
         }
-    }
-
-    fn store_liveness(&mut self, save: Save, context: &mut Context<Self>) {
-        let recent = self
-            .liveness_stored_at
-            .is_some_and(|at| at.elapsed() < LIVENESS_STORED_EVERY);
-        if recent {
-            return;
-        }
-        self.liveness_stored_at = Some(Instant::now());
-        // The queue to the store is first in, first out: the next save may count on this one.
-        self.stored_version = save.node.version;
-        let saving = self.shared.writer.save(save);
-        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
-            if let Err(error) = saved {
-                tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
-                // The row is older than was counted on: unless it is read, no later sign of life could be stored either.
-                if actor.store_down.is_none() {
-                    actor.load(Then::GoOn, context);
-                }
-            }
-        });
-        context.spawn(saving);
+        self.counted = Some(node.clone());
     }
 
     fn answer(
@@ -496,51 +372,6 @@ impl NodeActor {
         &self.shared
     }
 
-    /// Keeps one timer armed for the node's next deadline. A deadline that moved later leaves the timer alone: it looks again
-    /// when it fires.
-    fn arm(&mut self, context: &mut Context<Self>) {
-        let quarantined = self
-            .node
-            .as_ref()
-            .is_some_and(|node| node.quarantine.is_some());
-        let next = self
-            .node
-            .as_ref()
-            .and_then(|node| node.next_deadline())
-            .filter(|_| !quarantined);
-        let Some(next) = next else {
-            if let Some((_, timer)) = self.timer.take() {
-                context.cancel_future(timer);
-            }
-            return;
-        };
-        if let Some((armed_for, timer)) = self.timer {
-            if armed_for <= next {
-                return;
-            }
-            context.cancel_future(timer);
-        }
-        let wait = next.ms_since(self.shared.clock.now()).max(0);
-        let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
-        let timer = context.run_later(wait, |actor, context| {
-            actor.timer = None;
-            if actor.store_down.is_some() {
-                // It is armed again once the row is read.
-                return;
-            }
-            let due = actor
-                .node
-                .as_ref()
-                .and_then(|node| node.next_deadline())
-                .is_some_and(|deadline| deadline <= actor.shared.clock.now());
-            if due {
-                actor.take(Event::DeadlineReached, Caller::Nobody, context);
-            }
-            actor.arm(context);
-        });
-        self.timer = Some((next, timer));
-    }
-
     fn log(&self, event: &'static str, before: &Node, step: &Step) {
         let outcome = step.outcome.name();
         let trouble = |node: &Node| node.session.as_ref()?.trouble.clone();
@@ -609,6 +440,16 @@ impl Handler<Deliver> for NodeActor {
             (&mut event, &deliver.token, &self.node)
         {
             heartbeat.token = self.shared.key.compare(node, token.as_deref());
+            // The first certificate that comes is the only one from then on, so it must not be one that can never be used.
+            if heartbeat.token == TokenMatch::Right
+                && let Some(pem) = &heartbeat.certificate
+                && let Err(problem) = certificate_sha256(pem)
+            {
+                let field = "agent_verify_ca".to_owned();
+                let refused = Refused::BadValue { field, problem };
+                let _ = deliver.reply_to.send(Err(DeliverError::Refused(refused)));
+                return;
+            }
         }
         let reply_to = deliver.reply_to;
         self.take(event, |_| Caller::Waiting(reply_to), context);

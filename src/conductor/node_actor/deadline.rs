@@ -1,0 +1,55 @@
+//! One timer per node, armed for its earliest deadline.
+
+use std::time::Duration;
+
+use actix::{AsyncContext as _, Context};
+
+use super::{Caller, NodeActor};
+use crate::node::Event;
+
+impl NodeActor {
+    /// Keeps one timer armed for the node's next deadline. A deadline that moved later leaves the timer alone: it looks again
+    /// when it fires.
+    pub(super) fn arm(&mut self, context: &mut Context<Self>) {
+        let quarantined = self
+            .node
+            .as_ref()
+            .is_some_and(|node| node.quarantine.is_some());
+        let next = self
+            .node
+            .as_ref()
+            .and_then(|node| node.next_deadline())
+            .filter(|_| !quarantined);
+        let Some(next) = next else {
+            if let Some((_, timer)) = self.timer.take() {
+                context.cancel_future(timer);
+            }
+            return;
+        };
+        if let Some((armed_for, timer)) = self.timer {
+            if armed_for <= next {
+                return;
+            }
+            context.cancel_future(timer);
+        }
+        let wait = next.ms_since(self.shared.clock.now()).max(0);
+        let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
+        let timer = context.run_later(wait, |actor, context| {
+            actor.timer = None;
+            if actor.store_down.is_some() {
+                // It is armed again once the row is read.
+                return;
+            }
+            let due = actor
+                .node
+                .as_ref()
+                .and_then(|node| node.next_deadline())
+                .is_some_and(|deadline| deadline <= actor.shared.clock.now());
+            if due {
+                actor.take(Event::DeadlineReached, Caller::Nobody, context);
+            }
+            actor.arm(context);
+        });
+        self.timer = Some((next, timer));
+    }
+}

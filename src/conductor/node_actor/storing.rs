@@ -1,0 +1,159 @@
+//! The node and its row: reading it, and what to do when a change could not be stored.
+//!
+//! What failed to commit did not happen. Callers are told to come again; events nobody waits for are held until the store works.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::fut::wrap_future;
+use actix::{ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context};
+
+use super::{Caller, NodeActor, Tell};
+use crate::conductor::DeliverError;
+use crate::node::{Event, after_trouble_with_the_store};
+use crate::store::{Ident, ReadError, Save, SaveError};
+
+/// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
+const LIVENESS_STORED_EVERY: Duration = Duration::from_secs(5);
+/// What to do once the row is read.
+pub(super) enum Then {
+    /// Take this event.
+    Take(Event),
+    /// Nothing: what waits goes on.
+    GoOn,
+    /// Take this event, if there is one, if the row still has that version; otherwise more was stored than was known.
+    Retry { version: u64, event: Option<Event> },
+}
+
+impl NodeActor {
+    /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says. Signs of life that were seen and are not
+    /// stored yet are kept.
+    pub(super) fn load(&mut self, then: Then, context: &mut Context<Self>) {
+        self.seen = self.node.take().or_else(|| self.seen.take());
+        let reader = self.shared.reader.clone();
+        let id = self.id;
+        let reading = async move { reader.node(Ident::Id(id)).await };
+        let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
+            Ok(Some(node)) => {
+                let event = match then {
+                    Then::Take(event) => Some(event),
+                    Then::GoOn => None,
+                    Then::Retry { version, event } if version == node.version => event,
+                    // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
+                    Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
+                };
+                actor.store_down = None;
+                actor.stored_version = node.version;
+                let held_for = actor.held_since.take().map_or(0, |since| {
+                    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
+                });
+                let seen = actor.seen.take();
+                let node = Arc::new(after_trouble_with_the_store(
+                    node,
+                    seen.as_deref(),
+                    held_for,
+                ));
+                // What was read may be more than this actor knew to be stored.
+                let counted = actor.counted.take().unwrap_or_else(|| node.clone());
+                actor.count(&counted, &node);
+                actor.node = Some(node);
+                // The event may change nothing, and the row's deadlines count all the same.
+                actor.arm(context);
+                if let Some(event) = event {
+                    actor.take(event, Caller::Nobody, context);
+                }
+                // These come before any deadline that has passed meanwhile.
+                for event in actor.held.drain(..) {
+                    context.address().do_send(Tell(event));
+                }
+            }
+            Ok(None) => {
+                // Removed, or never there: whoever waits in the mailbox is told so by its end.
+                actor.shared.registry.forget(actor.id);
+                context.stop();
+            }
+            Err(error) => {
+                tracing::warn!(node.id = %actor.id, error = ?error, "the node can't be read; trying again");
+                let why = match error {
+                    ReadError::Unavailable(why) => why,
+                    ReadError::UnknownMarker => "the node can't be read".to_owned(),
+                };
+                actor.load_later(then, why, context);
+            }
+        });
+        context.wait(reading);
+    }
+
+    /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
+    pub(super) fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
+        self.store_down = Some(why);
+        self.held_since.get_or_insert_with(Instant::now);
+        let pause = self.store_pauses.next_pause();
+        context.run_later(pause, move |actor, context| actor.load(then, context));
+    }
+
+    /// A commit failed, so nothing has happened. What is in the store is read again where it may be something else than thought.
+    pub(super) fn not_stored(
+        &mut self,
+        caller: Caller,
+        error: SaveError,
+        context: &mut Context<Self>,
+    ) {
+        tracing::warn!(node.id = %self.id, error = ?error, "a change could not be stored");
+        let told = match &error {
+            SaveError::Duplicate { field, value } => DeliverError::Duplicate {
+                field,
+                value: value.clone(),
+            },
+            SaveError::Overloaded => DeliverError::Overloaded { retry_after_s: 1 },
+            SaveError::VersionConflict => DeliverError::Unavailable(
+                "the node was changed by somebody else in the same moment; try again".to_owned(),
+            ),
+            SaveError::Unavailable(why) => DeliverError::Unavailable(why.clone()),
+        };
+        let version = self.stored_version;
+        match caller {
+            Caller::Waiting(reply_to) => {
+                let _ = reply_to.send(Err(told));
+                match error {
+                    SaveError::VersionConflict | SaveError::Unavailable(_) => {
+                        let event = None;
+                        self.load(Then::Retry { version, event }, context);
+                    }
+                    SaveError::Duplicate { .. } | SaveError::Overloaded => {}
+                }
+            }
+            Caller::Nobody(event) => {
+                let why = match told {
+                    DeliverError::Unavailable(why) => why,
+                    _ => "the database has more to store than it can take in".to_owned(),
+                };
+                let event = Some(event);
+                self.load_later(Then::Retry { version, event }, why, context);
+            }
+        }
+    }
+
+    pub(super) fn store_liveness(&mut self, save: Save, context: &mut Context<Self>) {
+        let recent = self
+            .liveness_stored_at
+            .is_some_and(|at| at.elapsed() < LIVENESS_STORED_EVERY);
+        if recent {
+            return;
+        }
+        self.liveness_stored_at = Some(Instant::now());
+        // The queue to the store is first in, first out: the next save may count on this one.
+        self.stored_version = save.node.version;
+        let saving = self.shared.writer.save(save);
+        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
+            if let Err(error) = saved {
+                tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
+                // The row is older than was counted on: unless it is read, no later sign of life could be stored either.
+                if actor.store_down.is_none() {
+                    actor.load(Then::GoOn, context);
+                }
+            }
+        });
+        context.spawn(saving);
+    }
+}
