@@ -783,6 +783,24 @@ fn a_reboot_that_is_ordered_again_ends_the_agent_of_the_boot_before() {
 }
 
 #[test]
+fn what_was_seen_is_added_to_an_older_row_and_never_taken_from_a_newer_one() {
+    let mut world = World::writing();
+    let row = world.node.clone();
+    world.at += 5_000;
+    world.heartbeats(TokenMatch::Right);
+    let seen = world.node.clone();
+    let read = after_trouble_with_the_store(row, Some(&seen), 0);
+    assert_eq!(read.deadlines, seen.deadlines, "a sign of life is kept");
+
+    world.go(Event::Resumed {
+        down_for_ms: 600_000,
+    });
+    let newer = world.node.clone();
+    let read = after_trouble_with_the_store(newer.clone(), Some(&seen), 0);
+    assert_eq!(read, newer, "the downtime stays taken off");
+}
+
+#[test]
 fn answers_to_older_questions_are_ignored() {
     let mut world = World::writing();
     let open = world.node.open_command().unwrap();
