@@ -68,7 +68,9 @@ pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms:
         let nonce = node.session.as_ref().map(|session| session.nonce.clone());
         (node.commands_planned, node.driver_calls_made, nonce)
     };
+    // A row that is newer than what was seen was stored although it seemed not to be, and knows better.
     if let Some(seen) = seen
+        && seen.version >= node.version
         && wait(seen) == wait(&node)
     {
         if let (Some(mine), Some(other)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
