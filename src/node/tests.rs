@@ -1059,6 +1059,14 @@ fn what_was_heard_outlives_trouble_with_the_store() {
     let later = |deadline: Option<Timestamp>| deadline.map(|at| at.plus_ms(60_000));
     assert_eq!(read.deadlines.liveness, later(seen.deadlines.liveness));
     assert_eq!(read.deadlines.step, later(row.deadlines.step));
+    // A change that was stored although it seemed not to be knows better than what was seen before it.
+    let mut newer = seen.clone();
+    newer.version += 1;
+    newer.deadlines.liveness = later(seen.deadlines.liveness);
+    assert_eq!(
+        after_trouble_with_the_store(newer.clone(), Some(&seen), 0),
+        newer
+    );
     // Another session's signs are nobody's.
     let mut other = seen.clone();
     other.session.as_mut().unwrap().nonce = "other".to_owned();

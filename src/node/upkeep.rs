@@ -70,7 +70,7 @@ pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms:
     };
     // A row that is newer than what was seen was made from it, so it has all of it, with times that may have moved since.
     if let Some(seen) = seen
-        && seen.version > row.version
+        && seen.version >= row.version
         && wait(seen) == wait(&node)
     {
         if let (Some(mine), Some(other)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
