@@ -113,7 +113,7 @@ fn advice(kind: &str, message: &str) -> &'static str {
             "Check that image_os_hash_value (or image_checksum) in instance_info belongs to this image and that the image on the server is whole, then deploy again."
         }
         "ImageDownloadOutofSpaceError" => {
-            "The ramdisk has too little memory to hold the image; use a raw image, which is streamed to the disk, or a machine with more memory."
+            "The ramdisk has too little memory to hold the image; use a raw image, which is streamed to the disk, or a machine with more memory, then deploy again."
         }
         "ImageDownloadError" | "ImageDownloadTimeoutError" | "ImageDownloadFatalError" => {
             "Check that image_source exists and can be reached from the machine's network, then deploy again."
