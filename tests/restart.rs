@@ -526,3 +526,28 @@ async fn asks_until_nobody_listens(address: &str, uuid: &str) -> usize {
     }
     promised
 }
+
+#[actix_web::test]
+async fn stopped_for_longer_than_an_agent_may_be_silent_and_gone_on_with() {
+    let scene = Scene::with(Faults::none().slow_write(Duration::from_secs(12))).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    scene
+        .conductor
+        .api
+        .reaches(&scene.uuid, "wait call-back")
+        .await;
+    scene.conductor.signal(Signal::STOP);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    scene.conductor.signal(Signal::CONT);
+    eventually("a word about it in the log", async || {
+        let log = std::fs::read_to_string(scene.conductor.log()).unwrap();
+        log.contains("stood still").then_some(())
+    })
+    .await;
+    scene.ends_well().await;
+}
