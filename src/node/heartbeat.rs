@@ -10,6 +10,10 @@ use super::state::{Provision, Session};
 use super::turn::Turn;
 use crate::command::Event as CommandEvent;
 
+/// For how long a sign of life after a lookup answers the lookups that follow. An agent that is told to ask again does so within
+/// 60 s. In milliseconds.
+const PROOF_LASTS_MS: i64 = 60_000;
+
 /// An agent asks who it is.
 ///
 /// The token is the same for every lookup until the first authenticated heartbeat, so a lost answer costs nothing; afterwards
@@ -26,11 +30,16 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
     }
     match &mut turn.node.session {
         Some(session) if session.confirmed => {
-            // Either the agent itself looks something up again, or a new one has come that will never get a token. Looking at the
-            // old one tells which.
+            // Either the agent itself looks something up again, or a new one has come that has no token. Looking at the old one
+            // tells which.
             session.asked_again_at.get_or_insert(turn.now.at);
-            let mut step = answers::tell_command(turn, CommandEvent::Hint, Outcome::TokenMasked);
-            step.reply = Reply::Token { masked: true };
+            let (reply, outcome) = if must_ask_again(&turn) {
+                (Reply::TokenLater, Outcome::TokenLater)
+            } else {
+                (Reply::Token { masked: true }, Outcome::TokenMasked)
+            };
+            let mut step = answers::tell_command(turn, CommandEvent::Hint, outcome);
+            step.reply = reply;
             step
         }
         Some(_) => turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued),
@@ -39,6 +48,19 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
             turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued)
         }
     }
+}
+
+/// True when an agent without a token could get one, so that it must not be told that there is none: six stars put it to sleep for
+/// ever. The agent that has the token asks again too, and is known by the sign of life it gave meanwhile.
+fn must_ask_again(turn: &Turn<'_>) -> bool {
+    let proved_alive_at = turn
+        .node
+        .session
+        .as_ref()
+        .and_then(|session| session.proved_alive_at);
+    turn.may_reissue_token()
+        && turn.node.open_command().is_some()
+        && proved_alive_at.is_none_or(|at| turn.now.at.ms_since(at) > PROOF_LASTS_MS)
 }
 
 /// An agent reports. The checks come in the order of the protocol; a refused heartbeat changes nothing.

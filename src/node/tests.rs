@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::deploy::DeployPhase;
 use super::*;
 use crate::command::{
-    Effect as AgentEffect, Entry, Event as AgentEvent, Instance, Pace, PostAnswer, Status,
-    Unreadable,
+    Effect as AgentEffect, Entry, Event as AgentEvent, Finish, Instance, Pace, Phase, PostAnswer,
+    Status, Unreadable,
 };
 use crate::timestamp::Timestamp;
 
@@ -213,6 +213,18 @@ impl World {
                 effect,
                 Effect::Command {
                     effect: AgentEffect::Post,
+                    ..
+                }
+            )
+        })
+    }
+
+    fn polls_now(&self) -> bool {
+        self.effects.iter().any(|effect| {
+            matches!(
+                effect,
+                Effect::Command {
+                    effect: AgentEffect::Poll(Pace::Now),
                     ..
                 }
             )
@@ -641,6 +653,104 @@ fn a_machine_only_a_person_can_switch_fails_at_once_when_its_agent_is_lost() {
     world.survey(&[]);
     assert_eq!(world.state(), "deploy failed");
     assert!(world.last_error().contains("lost its token"));
+}
+
+#[test]
+fn a_lost_token_is_issued_anew_where_that_is_allowed_and_the_old_agent_is_gone() {
+    let mut world = World::writing();
+    world.node.attributes.driver = "manual-management".to_owned();
+    world.limits.reissue_lost_token = true;
+    let lookup = |nonce: &str| Event::Lookup {
+        fresh_nonce: nonce.to_owned(),
+    };
+    for _ in 0..4 {
+        assert_eq!(world.go(lookup("new")).reply, Reply::TokenLater);
+        assert!(world.polls_now(), "the old agent is looked at");
+        world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+        world.at += 5_000;
+    }
+    assert_eq!(world.state(), "wait call-back");
+    assert_eq!(world.node.session, None);
+    assert_eq!(world.node.driver_call, None, "no power cycle");
+    let step = world.go(lookup("new"));
+    assert_eq!(step.reply, Reply::Token { masked: false });
+    world.boots += 1;
+    world.heartbeats(TokenMatch::Right);
+    world.command_runs("get_deploy_steps", steps_result());
+    world.survey(&[]);
+    assert!(world.posts(), "the image is written from the start");
+    assert_eq!(world.node.session.as_ref().unwrap().nonce, "new");
+}
+
+#[test]
+fn an_agent_that_lives_gets_its_masked_token_after_asking_again() {
+    let mut world = World::writing();
+    world.node.attributes.driver = "manual-management".to_owned();
+    world.limits.reissue_lost_token = true;
+    let lookup = || Event::Lookup {
+        fresh_nonce: "thief".to_owned(),
+    };
+    assert_eq!(world.go(lookup()).reply, Reply::TokenLater);
+    world.polled(Status::Running, Value::Null);
+    world.at += 5_000;
+    for _ in 0..3 {
+        assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+        world.polled(Status::Running, Value::Null);
+    }
+    // What it proved a while ago says nothing about an agent that asks now.
+    world.at += 61_000;
+    assert_eq!(world.go(lookup()).reply, Reply::TokenLater);
+    assert_eq!(world.node.session.as_ref().unwrap().nonce, "nonce 1");
+}
+
+#[test]
+fn a_driver_that_can_switch_power_does_so_rather_than_issue_a_token_anew() {
+    let mut world = World::writing();
+    world.limits.reissue_lost_token = true;
+    let step = world.go(Event::Lookup {
+        fresh_nonce: "new".to_owned(),
+    });
+    assert_eq!(step.reply, Reply::Token { masked: true });
+}
+
+#[test]
+fn an_agent_busy_with_something_else_is_alive_and_waited_for() {
+    let mut world = World::agent_arrived();
+    let foreign = Entry {
+        command_name: "sync".to_owned(),
+        ..world.entry(Status::Running, Value::Null)
+    };
+    let limit = world.limits.deploy_callback_timeout_ms;
+    for _ in 0..2 {
+        world.at += limit - 1;
+        world.survey(std::slice::from_ref(&foreign));
+        assert!(!world.posts());
+        let liveness = world.node.deadlines.liveness.unwrap();
+        assert_eq!(liveness, Timestamp(world.at + limit));
+    }
+    let waiting = waiting(&world.node).unwrap();
+    assert!(waiting.trouble.unwrap().contains("finish sync"));
+    // Not for ever.
+    let step = world.node.deadlines.step.unwrap();
+    let ms = step.0 - world.at;
+    world.waits(ms);
+    assert_eq!(world.state(), "deploy failed");
+}
+
+#[test]
+fn what_became_of_a_command_is_lost_with_its_agent() {
+    let mut world = World::writing();
+    world.boots += 1;
+    let id = world.node.open_command().unwrap().id;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NotFound));
+    world.survey(&[]);
+    let ended = world.node.command_numbered(id).unwrap();
+    assert_eq!(
+        ended.phase,
+        Phase::Ended {
+            finish: Finish::InstanceLost
+        }
+    );
 }
 
 #[test]

@@ -274,14 +274,15 @@ fn is_replaced(turn: &Turn<'_>, why: &Unreadable) -> bool {
 
 /// The agent that worked on the node is gone. Writing an image can be begun anew; what any other step left behind nobody knows.
 fn instance_lost(mut turn: Turn<'_>) -> Step {
-    let switches_power =
-        hardware_type(&turn.node.attributes.driver).is_some_and(|known| known.switches_power);
+    turn.lose_agent();
+    let switches_power = turn.switches_power();
+    let may_reissue_token = turn.may_reissue_token();
     let Some(deploy) = deploy_of_mut(&mut turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
-    if !switches_power {
+    if !switches_power && !may_reissue_token {
         let text = format!(
-            "The agent restarted while {} and lost its token; a new one is only given after a power cycle, which this hardware type leaves to a person. Power the machine off, then deploy again.",
+            "The agent restarted while {} and lost its token; a new one is only given after a power cycle, which this hardware type leaves to a person. Power the machine off, then deploy again. (With reissue_lost_token the agent would get one.)",
             deploy.phase.name()
         );
         return fail(turn, text);
@@ -316,9 +317,15 @@ fn instance_lost(mut turn: Turn<'_>) -> Step {
         "provisioning",
         "the agent restarted in the middle of the deployment; it is begun anew".to_owned(),
     );
-    turn.forget_agent();
-    turn.move_to(Provision::Deploying(Box::new(anew)));
-    turn.call_driver(DriverRequest::RebootToRamdisk);
+    if switches_power {
+        turn.move_to(Provision::Deploying(Box::new(anew)));
+        turn.call_driver(DriverRequest::RebootToRamdisk);
+    } else {
+        // The agent that has come asks for a token until it gets one.
+        anew.phase = DeployPhase::AwaitingAgent;
+        turn.move_to(Provision::Deploying(Box::new(anew)));
+        turn.refresh_liveness();
+    }
     turn.done(Outcome::DeployGoesOn)
 }
 
