@@ -5,7 +5,7 @@ use upbeat::command::{Effect as AgentEffect, Event as AgentEvent, Pace, Phase, S
 use upbeat::node::deploy::DeployPhase;
 use upbeat::node::{
     Deadlines, DriverRequest, Effect, Event, Outcome, PowerRequest, PowerState, Provision, Refused,
-    Reply, Session, TokenMatch, Verb, waiting,
+    Reply, TokenMatch, Verb, waiting,
 };
 use upbeat::timestamp::Timestamp;
 
@@ -348,6 +348,8 @@ fn after_a_failure_the_next_deploy_starts_from_nothing() {
 
 #[test]
 fn every_power_request_ends_the_session_whatever_the_power_was() {
+    let left_over = World::writing().node.session;
+    assert!(left_over.is_some());
     for request in [
         PowerRequest::Set(PowerState::Off),
         PowerRequest::Set(PowerState::On),
@@ -356,18 +358,7 @@ fn every_power_request_ends_the_session_whatever_the_power_was() {
         for power in [None, Some(PowerState::Off), Some(PowerState::On)] {
             let mut world = World::available();
             world.node.power.state = power;
-            world.node.session = Some(Session {
-                nonce: "left over".to_owned(),
-                confirmed: true,
-                callback_url: Some(world.url()),
-                agent_version: None,
-                certificate: None,
-                instance: None,
-                last_heartbeat_at: None,
-                last_contact_at: None,
-                trouble: None,
-                asked_again_at: None,
-            });
+            world.node.session = left_over.clone();
             world.go(Event::Power(request));
             assert_eq!(world.node.session, None, "{request:?} at {power:?}");
             assert!(
