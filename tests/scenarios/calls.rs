@@ -1,7 +1,9 @@
 //! From the agent to the conductor: heartbeats and lookups at every wrong moment, deadlines, and what operators do meanwhile.
 
 use serde_json::{Value, json};
-use upbeat::command::{Effect as AgentEffect, Event as AgentEvent, Pace, Phase, Status};
+use upbeat::command::{
+    Effect as AgentEffect, Event as AgentEvent, Pace, Phase, Status, Unreadable,
+};
 use upbeat::node::deploy::DeployPhase;
 use upbeat::node::{
     Deadlines, DriverRequest, Effect, Event, Outcome, PowerRequest, PowerState, Provision, Refused,
@@ -324,21 +326,16 @@ fn after_a_failure_the_next_deploy_starts_from_nothing() {
         assert_eq!(world.node.last_error, None);
         assert!(world.deploy().steps.is_empty());
         assert_eq!((world.deploy().current, world.deploy().restarts), (0, 0));
-        // The old operation has nothing to say any more.
-        let late = world.go(Event::Command {
-            id: old.id,
-            attempt: old.attempt,
-            event: AgentEvent::Polled(super::world::entry(
-                "agent 3",
-                "execute_deploy_step",
-                Status::Succeeded,
-                json!({}),
-            )),
-        });
-        assert_eq!(late.outcome, Outcome::AnswerIgnored);
         world.driver_says_yes();
         world.agent_comes();
         assert_ne!(world.node.session.as_ref().unwrap().nonce, old_nonce);
+        // The old operation has nothing to say any more, whatever waits for an answer now.
+        let late = world.go(Event::Command {
+            id: old.id,
+            attempt: old.attempt,
+            event: AgentEvent::PollFailed(Unreadable::NotFound),
+        });
+        assert_eq!(late.outcome, Outcome::AnswerIgnored);
         // It is read again what the agent can do, and all of it is done again.
         world.command_runs("get_deploy_steps", steps_of(std::slice::from_ref(&burn_in)));
         assert_eq!(world.deploy().current, 0);
