@@ -19,7 +19,7 @@ enum Front {
     Plain,
     /// Breaks this many connections off once the client has said something.
     BreaksOff(usize),
-    /// Passes answers on byte by byte, with this pause between two.
+    /// Passes the head of an answer on at once and its body byte by byte, with this pause before each.
     Trickles(Duration),
 }
 
@@ -49,8 +49,13 @@ impl Front {
                     let (mut asked, mut told) = near.split();
                     let (mut answered, mut asking) = far.split();
                     let trickle = async {
+                        let mut head = Vec::new();
                         while let Ok(byte) = answered.read_u8().await {
-                            tokio::time::sleep(pause).await;
+                            if head.ends_with(b"\r\n\r\n") {
+                                tokio::time::sleep(pause).await;
+                            } else {
+                                head.push(byte);
+                            }
                             if told.write_u8(byte).await.is_err() {
                                 break;
                             }

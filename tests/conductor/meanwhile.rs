@@ -114,9 +114,10 @@ async fn an_agent_that_never_answers_a_look_is_given_up_on_in_time_and_holds_nob
     site.api.expect(202, "PUT", &maintenance, json!({})).await;
     let why = site.api.ends_failed(&uuid).await;
     let took = silent.elapsed();
-    assert!(took > Duration::from_secs(2) && took < AT_ONCE, "{took:?}");
+    assert!(took > Duration::from_secs(2), "{took:?}");
     assert!(why.contains("went silent"), "{why}");
     held.is_given_up().await;
+    assert!(silent.elapsed() < AT_ONCE, "{:?}", silent.elapsed());
     site.stop().await;
 }
 
@@ -129,8 +130,8 @@ async fn an_abort_does_not_wait_for_an_agent_that_does_not_answer() {
     site.api.ask(&uuid, "abort").await;
     let why = site.api.ends_failed(&uuid).await;
     assert!(why.contains("aborted"), "{why}");
-    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
     held.is_given_up().await;
+    assert!(asked.elapsed() < AT_ONCE, "{:?}", asked.elapsed());
     site.stop().await;
 }
 
