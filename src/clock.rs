@@ -57,9 +57,13 @@ impl Clock {
 
     /// The present time.
     pub fn now(&self) -> Timestamp {
-        let passed = awake().0.saturating_sub(self.awake_at_start);
-        let passed = i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
+        let passed = i64::try_from(self.running_for().as_millis()).unwrap_or(i64::MAX);
         self.wall_at_start.plus_ms(passed)
+    }
+
+    /// For how long it has run.
+    pub fn running_for(&self) -> Duration {
+        awake().0.saturating_sub(self.awake_at_start)
     }
 
     /// For how long this process has stood still so far, in all: by so much every deadline has moved.

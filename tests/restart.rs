@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use support::api::{Api, LIMIT, eventually};
-use support::puppet::Puppet;
+use support::puppet::{Asked, Puppet};
 use support::site::{MAC, quick_machines, wrote_once};
 use tempfile::TempDir;
 use upbeat::demo::{Faults, Fleet, Journal, WriteWhenLost};
@@ -550,4 +550,29 @@ async fn stopped_for_longer_than_an_agent_may_be_silent_and_gone_on_with() {
     })
     .await;
     scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn sigterm_does_not_wait_for_an_agent_that_does_not_answer() {
+    let mut conductor = Conductor::start(20, false).await;
+    let uuid = conductor.api.available_node(MAC, Value::Null).await;
+    conductor.api.ask(&uuid, "active").await;
+    conductor.api.reaches(&uuid, "wait call-back").await;
+    let mut puppet = Puppet::start().await;
+    puppet.arrives(&conductor.api, MAC, &uuid).await;
+    puppet.tells_its_steps().await;
+    // It takes the write and never says so.
+    let asked = puppet.command("deploy.execute_deploy_step").await;
+    puppet.keep(&asked, "RUNNING", Value::Null);
+    let (status, took) = conductor.terminate().await;
+    assert_eq!(status.code(), Some(0), "{}", conductor.tail());
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    drop(asked);
+    conductor.start_again().await;
+    let looks = |asked: &Asked| asked.path.starts_with("/v1/commands/0");
+    let look = puppet.until("a look at the write", looks).await;
+    puppet.read(look);
+    puppet.finish("SUCCEEDED", json!({}));
+    puppet.command("standby.get_partition_uuids").await;
+    assert_eq!(puppet.posted.len(), 2, "{:#?}", puppet.posted);
 }

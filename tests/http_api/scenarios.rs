@@ -1,5 +1,7 @@
 //! What agents and clients get wrong or do at the same time, as it was reported from the field.
 
+use std::sync::{Arc, Mutex, OnceLock};
+
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -47,6 +49,34 @@ async fn waiting_node(server: &Server, mac: &str) -> String {
             .await;
     }
     uuid
+}
+
+/// What is logged from now on, by all tests of this process.
+fn heard() -> Arc<Mutex<Vec<u8>>> {
+    static LOG: OnceLock<Arc<Mutex<Vec<u8>>>> = OnceLock::new();
+    let log = LOG.get_or_init(|| {
+        let log = Arc::<Mutex<Vec<u8>>>::default();
+        let writer = log.clone();
+        tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::WARN)
+            .with_ansi(false)
+            .with_writer(move || ToLog(writer.clone()))
+            .init();
+        log
+    });
+    log.clone()
+}
+
+struct ToLog(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for ToLog {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 async fn lookup(server: &Server, query: &str) -> Answer {
@@ -113,8 +143,18 @@ async fn addresses_of_two_nodes_find_neither_and_the_uuid_still_finds_one() {
     let second = waiting_node(&server, SECOND_MAC).await;
     let both = format!("addresses={FIRST_MAC},{SECOND_MAC}");
     let unknown = lookup(&server, "addresses=52:54:00:ff:ff:ff").await;
+    let log = heard();
     let torn = lookup(&server, &both).await;
     assert_eq!((torn.status, torn.body), (404, unknown.body));
+    // The agent learns nothing, the operator all it takes.
+    let log = String::from_utf8(log.lock().unwrap().clone()).unwrap();
+    let line = log
+        .lines()
+        .find(|line| line.contains("more than one node") && line.contains(&first))
+        .unwrap_or_else(|| panic!("not in the log: {log}"));
+    for part in ["WARN", FIRST_MAC, SECOND_MAC, &second] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
     for uuid in [&first, &second] {
         let found = lookup(&server, &format!("{both}&node_uuid={uuid}")).await;
         assert_eq!(found.has_status(200).json()["node"]["uuid"], **uuid);
