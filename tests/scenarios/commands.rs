@@ -7,7 +7,7 @@ use upbeat::command::{
 };
 use upbeat::node::deploy::DeployPhase;
 use upbeat::node::steps::DeployStep;
-use upbeat::node::{DriverRequest, Refused, Reply, TokenMatch, waiting};
+use upbeat::node::{DriverRequest, Event, Refused, Reply, TokenMatch, waiting};
 use upbeat::timestamp::Timestamp;
 
 use super::world::{World, away, entry, steps_of};
@@ -190,7 +190,7 @@ fn an_agent_that_rejects_the_token_gets_nothing_to_do_and_is_given_up_on_in_time
         world.says(AgentEvent::SurveyFailed(Unreadable::Unauthorized));
         assert!(!world.posts());
         assert_eq!(world.state(), "wait call-back");
-        assert_eq!(world.go(upbeat::node::Event::DeadlineReached).effects, []);
+        assert_eq!(world.go(Event::DeadlineReached).effects, []);
     }
     assert!(
         waiting(&world.node)
@@ -200,7 +200,7 @@ fn an_agent_that_rejects_the_token_gets_nothing_to_do_and_is_given_up_on_in_time
             .contains("token")
     );
     world.at = began + limit;
-    world.go(upbeat::node::Event::DeadlineReached);
+    world.go(Event::DeadlineReached);
     assert_eq!(world.state(), "deploy failed");
     assert!(
         world
@@ -255,6 +255,25 @@ fn a_broken_list_stops_what_is_not_sent_and_not_what_has_an_id() {
         "{why}"
     );
     assert_eq!(world.driver_is_asked(), Some(DriverRequest::PowerOff));
+
+    // Whether it was sent can't be found out by such a list either: that ends, at the latest with its time, and says so.
+    let mut world = World::agent_arrived();
+    world.survey(&[]);
+    world.says(no_clear_answer());
+    let until = world.at + world.limits.command_limit_ms;
+    while world.at < until && world.node.open_command().is_some() {
+        world.at += 60_000;
+        world.heartbeats(TokenMatch::Right);
+        world.says(AgentEvent::SurveyFailed(Unreadable::Poisoned));
+        world.go(Event::DeadlineReached);
+    }
+    assert_eq!(world.state(), "deploy failed");
+    let why = world.last_error();
+    assert!(
+        why.contains("list") && !why.contains("in progress has"),
+        "{why}"
+    );
+    assert_eq!(world.posted, ["get_deploy_steps"]);
 
     // A command whose id is known is read by that id alone, whatever became of the list.
     let mut world = World::writing();
