@@ -33,6 +33,7 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
             // Either the agent itself looks something up again, or a new one has come that has no token. Looking at the old one
             // tells which.
             session.asked_again_at.get_or_insert(turn.now.at);
+            deploy::look_when_proof_is_due(&mut turn);
             let (reply, outcome) = if must_ask_again(&turn) {
                 (Reply::TokenLater, Outcome::TokenLater)
             } else {

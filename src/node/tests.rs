@@ -613,6 +613,13 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         // It asks again and again; the first time counts.
         world.go(lookup());
     }
+    // However long the pauses between looks are by now: there is one when it counts.
+    let asked = world.node.session.as_ref().unwrap().asked_again_at.unwrap();
+    assert_eq!(world.node.deadlines.look, Some(asked.plus_ms(15_000)));
+    world.at = asked.0 + 15_000;
+    world.waits(0);
+    assert!(world.polls_now());
+    assert_eq!(world.node.deadlines.look, None);
     // A network that fails proves nothing, however long.
     for _ in 0..10 {
         world.at += 60_000;
@@ -626,6 +633,29 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         world.node.driver_call.unwrap().request,
         DriverRequest::RebootToRamdisk
     );
+}
+
+#[test]
+fn each_question_for_a_token_is_looked_into_when_its_time_has_come() {
+    let mut world = World::writing();
+    let lookup = || Event::Lookup {
+        fresh_nonce: "new".to_owned(),
+    };
+    world.go(lookup());
+    world.polled(Status::Running, Value::Null);
+    world.at += 8_000;
+    world.go(lookup());
+    let asked = world.at;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    world.waits(7_000);
+    assert_eq!(
+        world.node.deadlines.look,
+        Some(Timestamp(asked + 15_000)),
+        "the first question's time says nothing of the second"
+    );
+    world.waits(8_000);
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    assert_eq!(world.state(), "deploying");
 }
 
 #[test]
