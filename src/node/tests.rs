@@ -693,6 +693,7 @@ fn a_lost_token_is_issued_anew_where_that_is_allowed_and_the_old_agent_is_gone()
     let lookup = |nonce: &str| Event::Lookup {
         fresh_nonce: nonce.to_owned(),
     };
+    world.at += 1_001;
     for _ in 0..4 {
         assert_eq!(world.go(lookup("new")).reply, Reply::TokenLater);
         assert!(world.polls_now(), "the old agent is looked at");
@@ -720,6 +721,10 @@ fn an_agent_that_lives_gets_its_masked_token_after_asking_again() {
     let lookup = || Event::Lookup {
         fresh_nonce: "thief".to_owned(),
     };
+    // Just heard: it is the one that asks.
+    world.at += 1_000;
+    assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+    world.at += 1;
     assert_eq!(world.go(lookup()).reply, Reply::TokenLater);
     world.polled(Status::Running, Value::Null);
     world.at += 5_000;
