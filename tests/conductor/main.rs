@@ -7,5 +7,6 @@
 mod support;
 
 mod crossing;
+mod meanwhile;
 mod outage;
 mod quarantine;
