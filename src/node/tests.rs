@@ -613,6 +613,13 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         // It asks again and again; the first time counts.
         world.go(lookup());
     }
+    // However long the pauses between looks are by now: there is one when it counts.
+    let asked = world.node.session.as_ref().unwrap().asked_again_at.unwrap();
+    assert_eq!(world.node.deadlines.look, Some(asked.plus_ms(15_000)));
+    world.at = asked.0 + 15_000;
+    world.waits(0);
+    assert!(world.polls_now());
+    assert_eq!(world.node.deadlines.look, None);
     // A network that fails proves nothing, however long.
     for _ in 0..10 {
         world.at += 60_000;
@@ -626,6 +633,29 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         world.node.driver_call.unwrap().request,
         DriverRequest::RebootToRamdisk
     );
+}
+
+#[test]
+fn each_question_for_a_token_is_looked_into_when_its_time_has_come() {
+    let mut world = World::writing();
+    let lookup = || Event::Lookup {
+        fresh_nonce: "new".to_owned(),
+    };
+    world.go(lookup());
+    world.polled(Status::Running, Value::Null);
+    world.at += 8_000;
+    world.go(lookup());
+    let asked = world.at;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    world.waits(7_000);
+    assert_eq!(
+        world.node.deadlines.look,
+        Some(Timestamp(asked + 15_000)),
+        "the first question's time says nothing of the second"
+    );
+    world.waits(8_000);
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    assert_eq!(world.state(), "deploying");
 }
 
 #[test]
@@ -663,6 +693,7 @@ fn a_lost_token_is_issued_anew_where_that_is_allowed_and_the_old_agent_is_gone()
     let lookup = |nonce: &str| Event::Lookup {
         fresh_nonce: nonce.to_owned(),
     };
+    world.at += 1_001;
     for _ in 0..4 {
         assert_eq!(world.go(lookup("new")).reply, Reply::TokenLater);
         assert!(world.polls_now(), "the old agent is looked at");
@@ -690,6 +721,10 @@ fn an_agent_that_lives_gets_its_masked_token_after_asking_again() {
     let lookup = || Event::Lookup {
         fresh_nonce: "thief".to_owned(),
     };
+    // Just heard: it is the one that asks.
+    world.at += 1_000;
+    assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+    world.at += 1;
     assert_eq!(world.go(lookup()).reply, Reply::TokenLater);
     world.polled(Status::Running, Value::Null);
     world.at += 5_000;
@@ -1075,7 +1110,7 @@ fn every_waiting_node_says_what_it_waits_for() {
 
 #[test]
 fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
-    let mut world = World::writing();
+    let world = World::writing();
     let told: Vec<&str> = world
         .history
         .iter()
@@ -1092,15 +1127,64 @@ fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
             "2 deploy.execute_deploy_step: accepted as agent 2",
         ]
     );
+}
+
+#[test]
+fn the_history_tells_what_became_of_every_deadline() {
+    let mut world = World::writing();
+    world.history.clear();
+    world.heartbeats(TokenMatch::Right);
+    world.polled(Status::Running, Value::Null);
+    world.go(Event::Resumed { down_for_ms: 2_500 });
     let limit = world.limits.deploy_callback_timeout_ms;
-    world.waits(limit + 7);
-    assert!(
-        world
-            .history
-            .contains(&"liveness deadline reached, handled 7 ms after it".to_owned()),
-        "{:?}",
-        world.history
+    world.waits(limit + 2_507);
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.contains("deadline"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "all deadlines moved by 2.5 s, for which the conductor was away",
+            "liveness deadline reached, handled 7 ms after it",
+            "driver deadline armed: in 60.0 s",
+            "liveness deadline dropped: signs of life had moved it 6 times, absences of the conductor by 2.5 s",
+        ]
     );
+    assert_eq!(
+        (
+            world.node.deadlines.refreshed,
+            world.node.deadlines.moved_ms
+        ),
+        (0, 0)
+    );
+
+    let mut world = World::available();
+    world.history.clear();
+    world.asks(Verb::Active);
+    world.driver_says_yes();
+    world.boots();
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.contains("deadline"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "driver deadline armed: in 60.0 s",
+            "liveness deadline armed: in 1800.0 s",
+            "step deadline armed: in 3600.0 s",
+        ]
+    );
+    let mut world = World::active();
+    world.history.clear();
+    world.at += 1;
+    world.go(Event::Resumed { down_for_ms: 2_500 });
+    assert!(world.history.is_empty(), "{:?}", world.history);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::failure;
 use super::image::{boot_mode, problems};
 use super::state::{Deploy, DeployPhase};
-use crate::command::{Finish, Phase, Request, Unreadable};
+use crate::command::{self, Finish, Phase, Request, Unreadable};
+use crate::node::answers;
 use crate::node::deadlines::Due;
 use crate::node::effect::{Severity, Step};
 use crate::node::event::ProvisionOptions;
@@ -272,6 +273,19 @@ fn is_replaced(turn: &Turn<'_>, why: &Unreadable) -> bool {
     asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= REPLACED_AFTER_MS)
 }
 
+/// Somebody has just asked for a token that is another agent's: a look at the right time finds out whether that one is gone, however
+/// long the pauses between looks have become.
+pub(in crate::node) fn look_when_proof_is_due(turn: &mut Turn<'_>) {
+    let session = turn.node.session.as_ref();
+    let asked = session.and_then(|session| session.asked_again_at);
+    if let (Some(asked), Some(_), None) =
+        (asked, turn.node.open_command(), turn.node.deadlines.look)
+    {
+        let due = asked.plus_ms(REPLACED_AFTER_MS);
+        turn.node.deadlines.look = (due > turn.now.at).then_some(due);
+    }
+}
+
 /// The agent that worked on the node is gone. Writing an image can be begun anew; what any other step left behind nobody knows.
 fn instance_lost(mut turn: Turn<'_>) -> Step {
     turn.lose_agent();
@@ -345,7 +359,12 @@ pub(in crate::node) fn deadline(mut turn: Turn<'_>, due: Due) -> Step {
                     turn.call_driver(DriverRequest::ReadPower);
                     turn.done(Outcome::DriverCalled)
                 }
-                _ => turn.done(Outcome::DeadlineMoved),
+                DeployPhase::AwaitingOff { .. } => turn.done(Outcome::DeadlineMoved),
+                _ => {
+                    // This may be the time of a question that was answered long ago, and another was asked since.
+                    look_when_proof_is_due(&mut turn);
+                    answers::tell_command(turn, command::Event::Hint, Outcome::DeadlineMoved)
+                }
             }
         }
         Due::Step | Due::Liveness
