@@ -10,6 +10,9 @@ use crate::command::{
 };
 use crate::timestamp::Timestamp;
 
+mod attributes;
+mod edit;
+
 /// A node in a world whose time only this test moves.
 struct World {
     node: Node,
@@ -114,7 +117,7 @@ impl World {
             Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
         );
         assert!(
-            !waits || self.node.next_deadline().is_some(),
+            !waits || step.removed || self.node.next_deadline().is_some(),
             "every wait has a deadline: {:?}",
             self.node.provision
         );
