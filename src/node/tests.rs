@@ -12,6 +12,7 @@ use crate::timestamp::Timestamp;
 
 mod attributes;
 mod edit;
+mod patches;
 mod ports;
 
 /// A node in a world whose time only this test moves.
