@@ -12,6 +12,7 @@ use crate::timestamp::Timestamp;
 
 mod attributes;
 mod edit;
+mod names;
 mod patches;
 mod ports;
 
