@@ -12,6 +12,8 @@ use crate::timestamp::Timestamp;
 
 mod attributes;
 mod edit;
+mod failures;
+mod images;
 mod names;
 mod patches;
 mod ports;
@@ -75,6 +77,16 @@ impl World {
         world.survey(&[]);
         world.posted(Status::Running, Value::Null);
         assert_eq!(world.state(), "wait call-back");
+        world
+    }
+
+    /// The agent is about to be sent a step of its own, which comes before the image is written.
+    fn agent_with_step(interface: &str, step: &str) -> World {
+        let mut world = World::agent_arrived();
+        let mut result = steps_result();
+        result["deploy_steps"]["Generic"] =
+            json!([{"interface": interface, "step": step, "priority": 90}]);
+        world.command_runs("get_deploy_steps", result);
         world
     }
 

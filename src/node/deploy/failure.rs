@@ -52,7 +52,10 @@ pub(super) fn silent(node: &Node, deploy: &Deploy, now: Now<'_>) -> String {
     match heard {
         Some(heard) => format!(
             "The agent went silent while {}: nothing was heard for {} s (deploy_callback_timeout is {limit_s} s).{trouble} Look at the machine's console and network, then deploy again.",
-            phase_of(node, deploy),
+            match in_progress(node, deploy) {
+                Some(what) => format!("{what} was in progress"),
+                None => deploy.phase.name().to_owned(),
+            },
             now.at.ms_since(heard) / 1_000,
         ),
         None => format!(
@@ -69,20 +72,19 @@ pub(super) fn step_too_long(node: &Node, deploy: &Deploy, now: Now<'_>) -> Strin
         .map_or(0, |command| now.at.ms_since(command.planned_at) / 1_000);
     format!(
         "The deployment failed: {} has not ended after {since} s although the agent lives (see write_image_limit and command_limit). Look at the machine's console, then deploy again.",
-        phase_of(node, deploy),
+        in_progress(node, deploy).unwrap_or_else(|| deploy.phase.name().to_owned()),
     )
 }
 
-fn phase_of(node: &Node, deploy: &Deploy) -> String {
-    match node.open_command() {
-        Some(command) => match deploy.current_step() {
-            Some(step) if !step.is_core() || step.step == WRITE_IMAGE => {
-                format!("step {}.{} was in progress", step.interface, step.step)
-            }
-            _ => format!("{} was in progress", command.request.full_name()),
-        },
-        None => deploy.phase.name().to_owned(),
-    }
+/// What the agent was asked to do: its own step, or a command of the conductor.
+fn in_progress(node: &Node, deploy: &Deploy) -> Option<String> {
+    let command = node.open_command()?;
+    Some(match deploy.current_step() {
+        Some(step) if !step.is_core() || step.step == WRITE_IMAGE => {
+            format!("step {}.{}", step.interface, step.step)
+        }
+        _ => command.request.full_name().to_owned(),
+    })
 }
 
 fn what(attributes: &Attributes, deploy: &Deploy) -> String {
