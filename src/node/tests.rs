@@ -11,12 +11,14 @@ use crate::command::{
 use crate::timestamp::Timestamp;
 
 mod attributes;
+mod deploys;
 mod edit;
 mod failures;
 mod images;
 mod names;
 mod patches;
 mod ports;
+mod upkeep;
 
 /// A node in a world whose time only this test moves.
 struct World {

@@ -118,6 +118,7 @@ fn what_the_conductor_sets_is_told_apart_from_what_is_unknown() {
         assert!(problem(read(json!({name: null}))).contains("can't be changed"));
     }
     assert!(problem(read(json!({"colour": null}))).contains("not a field"));
+    assert!(problem(read(json!({"portgroup_uuid": NODE}))).contains("no port groups"));
     let node = a_node(Provision::Enroll, port(json!({})));
     let uuid = patched(&node, PatchOp::Add, "uuid", json!(NODE));
     assert!(problem(uuid).contains("can't be changed"));
