@@ -129,6 +129,9 @@ fn interfaces_are_those_of_the_driver() {
     // What is named is not reset behind the operator's back.
     let list = operations(&[driver, (Add, "boot_interface", json!("fake"))]);
     assert_eq!(refused(patch(&node, &list, true, 110)), "bad_value");
+    // A driver can only be exchanged.
+    let gone = apply(&node, &[(Remove, "driver", Value::Null)]).unwrap_err();
+    assert!(gone.to_string().contains("set another one"), "{gone}");
     // And a reset without a new driver has no meaning.
     let list = operations(&[(Add, "name", json!("n"))]);
     assert_eq!(refused(patch(&node, &list, true, 110)), "bad_value");
