@@ -19,7 +19,7 @@ fn read(more: Value) -> Result<NewPort, Refused> {
 }
 
 fn port(more: Value) -> Port {
-    read(more.clone()).expect(&more.to_string()).port
+    read(more).unwrap().port
 }
 
 fn problem(of: Result<impl std::fmt::Debug, Refused>) -> String {
