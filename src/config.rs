@@ -153,6 +153,8 @@ pub struct Agent {
     pub tls_min_version: agent::TlsMinVersion,
     /// Agents accept md5 checksums.
     pub md5_checksums: bool,
+    /// An agent that lost its token gets a new one where the driver can't switch power and the agent that had it is gone.
+    pub reissue_lost_token: bool,
 }
 
 /// `[log]`
@@ -238,6 +240,7 @@ impl Default for Agent {
             permitted_image_formats: ["raw", "gpt", "qcow2"].map(str::to_owned).to_vec(),
             tls_min_version: agent::TlsMinVersion::V1_2,
             md5_checksums: false,
+            reissue_lost_token: false,
         }
     }
 }
@@ -300,6 +303,7 @@ impl Config {
             driver_limit_ms: ms(self.conductor.power_state_change_timeout),
             power_off_wait_ms: ms(self.conductor.soft_power_off_wait),
             default_boot_mode: self.conductor.default_boot_mode,
+            reissue_lost_token: self.agent.reissue_lost_token,
             ..Limits::default()
         }
     }

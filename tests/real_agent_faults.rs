@@ -279,7 +279,28 @@ async fn agent_killed_in_the_write_and_restarted() {
     lab.ends_active(2).await;
 }
 
-/// The same, and the conductor is dead meanwhile: nobody sees the agent go and come.
+/// The same where only a person can switch power, and the configuration allows a new token: the agent asks for it until the one
+/// before it is provably gone, and writes the image from the start.
+#[tokio::test]
+async fn agent_killed_in_the_write_gets_a_new_token() {
+    if !real_agent_is_here("agent_killed_in_the_write_gets_a_new_token") {
+        return;
+    }
+    let mut lab = Lab::start(Settings {
+        heartbeat_timeout: 4,
+        driver: "manual-management",
+        reissue_lost_token: true,
+        ..Settings::default()
+    })
+    .await;
+    lab.deploy().await;
+    lab.writing(1).await;
+    lab.boot();
+    lab.writing(2).await;
+    lab.ends_active(2).await;
+}
+
+/// Killed by somebody else, and the conductor is dead meanwhile: nobody sees the agent go and come.
 #[tokio::test]
 async fn machine_restarted_by_itself_while_the_conductor_was_dead() {
     if !real_agent_is_here("machine_restarted_by_itself_while_the_conductor_was_dead") {

@@ -223,6 +223,7 @@ fn recorded_deploy(name: &str) -> Recorded {
         last_contact_at: Some(at),
         trouble: None,
         asked_again_at: None,
+        proved_alive_at: None,
     });
     node.ports = sent["ports"].as_array().unwrap().iter().map(port).collect();
     node.provision = Provision::Deploying(Box::new(Deploy {

@@ -112,6 +112,7 @@ pub fn heard(number: u64, nonce: &str, now: Timestamp) -> Node {
         last_contact_at: Some(now),
         trouble: None,
         asked_again_at: None,
+        proved_alive_at: None,
     });
     node
 }

@@ -194,8 +194,17 @@ impl Command {
 
     /// The command, given up if it had not ended.
     pub fn abandoned(self) -> Command {
+        self.ended_if_open(&Finish::Abandoned)
+    }
+
+    /// The command, lost with the agent that was asked if it had not ended.
+    pub fn lost(self) -> Command {
+        self.ended_if_open(&Finish::InstanceLost)
+    }
+
+    fn ended_if_open(self, finish: &Finish) -> Command {
         if self.is_open() {
-            self.ended(&Finish::Abandoned)
+            self.ended(finish)
         } else {
             self
         }

@@ -38,6 +38,8 @@ pub enum Verdict {
     Alive,
     /// The command has ended.
     Finished(Finish),
+    /// The agent answered sensibly, but does something else first: a sign of life, and what is waited for, in words for people.
+    Occupied(String),
     /// The agent can't be read or doesn't obey; the command waits on. For people.
     Trouble(String),
 }
@@ -155,7 +157,7 @@ impl Judge<'_> {
         }
         if let Some(other) = running(entries) {
             let mut step = self.next(Effect::Survey(Pace::Interval));
-            step.verdict = Some(Verdict::Trouble(format!(
+            step.verdict = Some(Verdict::Occupied(format!(
                 "waiting for the agent to finish {} ({})",
                 other.command_name, other.id
             )));
@@ -182,10 +184,13 @@ impl Judge<'_> {
                 self.finished(Finish::Refused { why })
             }
             // Not carried out, and it may be later: the next survey looks for it first all the same.
-            PostAnswer::Refused(why @ (Refusal::Busy { .. } | Refusal::Unauthorized)) => {
-                self.again(why.to_string())
+            PostAnswer::Refused(why @ Refusal::Busy { .. }) => {
+                self.again(&why.to_string(), Verdict::Occupied)
             }
-            PostAnswer::NeverSent { why } => self.again(why),
+            PostAnswer::Refused(why @ Refusal::Unauthorized) => {
+                self.again(&why.to_string(), Verdict::Trouble)
+            }
+            PostAnswer::NeverSent { why } => self.again(&why, Verdict::Trouble),
             PostAnswer::Unknown { why } => {
                 let mut step = self.unknown();
                 step.verdict = Some(Verdict::Trouble(format!(
@@ -236,9 +241,8 @@ impl Judge<'_> {
             Reconciled::Absent => {
                 let absent_since = absent_since.unwrap_or(self.now);
                 if self.now.ms_since(absent_since) >= ABSENT_FOR_MS {
-                    let mut step = self.again("it never arrived".to_owned());
+                    let mut step = self.again("it never arrived", |_| Verdict::Alive);
                     step.effect = Some(Effect::Survey(Pace::Now));
-                    step.verdict = Some(Verdict::Alive);
                     return step;
                 }
                 let mut command = self.command.clone();
@@ -327,14 +331,14 @@ impl Judge<'_> {
     }
 
     /// The attempt provably did not run: plan the next one. The evidence of this one is kept until the next survey.
-    fn again(&self, why: String) -> Step {
+    fn again(&self, why: &str, verdict: fn(String) -> Verdict) -> Step {
         let mut command = self.command.clone();
         command.phase = Phase::Planned;
         command.attempt = command.attempt.saturating_add(1);
         Step {
             command,
             effect: Some(Effect::Survey(Pace::Backoff)),
-            verdict: Some(Verdict::Trouble(format!(
+            verdict: Some(verdict(format!(
                 "{} was not carried out: {why}",
                 self.command.request.full_name()
             ))),

@@ -108,6 +108,8 @@ fn nothing_is_sent_while_the_agent_is_busy() {
     );
     assert_eq!(step.command, planned());
     assert_eq!(step.effect, Some(Effect::Survey(Pace::Interval)));
+    // It answers: that is a sign of life, and no trouble.
+    assert!(matches!(step.verdict, Some(Verdict::Occupied(text)) if text.contains("sync")));
 }
 
 #[test]
@@ -194,7 +196,9 @@ fn busy_and_unauthorised_are_no_failures() {
         text: "executing command x".to_owned(),
     };
     for why in [busy, Refusal::Unauthorized] {
+        let is_busy = matches!(why, Refusal::Busy { .. });
         let step = go(&sent(), Event::Posted(PostAnswer::Refused(why)));
+        assert_eq!(matches!(step.verdict, Some(Verdict::Occupied(_))), is_busy);
         assert_eq!(step.command.phase, Phase::Planned);
         assert_eq!(step.command.attempt, 2);
         assert_eq!(step.effect, Some(Effect::Survey(Pace::Backoff)));

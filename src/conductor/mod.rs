@@ -163,18 +163,19 @@ impl Conductor {
             .await
     }
 
-    /// A lookup; with the answer comes the token to send: 43 characters, or six stars.
+    /// A lookup; with the answer comes the token to send: 43 characters, or six stars; none if the agent is to ask again.
     ///
     /// # Errors
     /// See [`DeliverError`]; nothing has changed then.
-    pub async fn lookup(&self, node: NodeId) -> Result<(Answer, String), DeliverError> {
+    pub async fn lookup(&self, node: NodeId) -> Result<(Answer, Option<String>), DeliverError> {
         let fresh_nonce = token::fresh_nonce();
         let answer = self.send(node, Event::Lookup { fresh_nonce }, None).await?;
         let token = match (&answer.reply, &answer.node.session) {
             (Reply::Token { masked: false }, Some(session)) => {
-                self.shared.key.token(node, &session.nonce)
+                Some(self.shared.key.token(node, &session.nonce))
             }
-            _ => MASKED.to_owned(),
+            (Reply::TokenLater, _) => None,
+            _ => Some(MASKED.to_owned()),
         };
         Ok((answer, token))
     }

@@ -134,6 +134,7 @@ mod tests {
             last_contact_at: None,
             trouble: None,
             asked_again_at: None,
+            proved_alive_at: None,
         });
         node
     }

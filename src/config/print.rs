@@ -130,6 +130,7 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     }),
                 ),
                 ("md5_checksums", agent.md5_checksums.into()),
+                ("reissue_lost_token", agent.reissue_lost_token.into()),
             ],
         ),
         (

@@ -162,6 +162,7 @@ fn read_agent(from: &mut Section<'_>, default: Agent) -> Agent {
             &[("1.2", TlsMinVersion::V1_2), ("1.3", TlsMinVersion::V1_3)],
         ),
         md5_checksums: from.boolean("md5_checksums", default.md5_checksums),
+        reissue_lost_token: from.boolean("reissue_lost_token", default.reissue_lost_token),
     }
 }
 

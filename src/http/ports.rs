@@ -50,7 +50,10 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
     };
     let id = match answer.reply {
         NodeReply::PortCreated(id) => id,
-        NodeReply::Done | NodeReply::Token { .. } | NodeReply::Refused(_) => port.id,
+        NodeReply::Done
+        | NodeReply::Token { .. }
+        | NodeReply::TokenLater
+        | NodeReply::Refused(_) => port.id,
     };
     let stored = answer.node.ports.iter().find(|stored| stored.id == id);
     let of = PortOfNode {

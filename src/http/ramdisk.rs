@@ -60,6 +60,13 @@ pub async fn lookup(request: &Request) -> Result<Reply, Error> {
         Err(DeliverError::NotFound) => return Err(Error::LookupFailed),
         other => other?,
     };
+    let Some(token) = token else {
+        return Err(Refused::Conflict {
+            text: "Whether the agent that has this node's token is gone is being found out; look up again in some seconds."
+                .to_owned(),
+        }
+        .into());
+    };
     let mut document = Document::default();
     document.put("node", view::lookup_node(&answer.node, &request.base));
     document.put("config", configuration(&request.api.settings.agent, &token));

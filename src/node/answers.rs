@@ -54,16 +54,12 @@ pub(super) fn tell_command(mut turn: Turn<'_>, event: command::Event, otherwise:
 
     match step.verdict {
         None => turn.done(otherwise),
-        Some(Verdict::Alive) => {
-            turn.sign_of_life();
-            if let Some(session) = &mut turn.node.session {
-                session.trouble = None;
-            }
-            deploy::command_goes_on(turn, otherwise)
-        }
+        Some(Verdict::Alive) => agent_answered(turn, None, otherwise),
+        Some(Verdict::Occupied(text)) => agent_answered(turn, Some(text), otherwise),
         Some(Verdict::Trouble(text)) => {
             if let Some(session) = &mut turn.node.session {
                 session.trouble = Some(text);
+                session.proved_alive_at = None;
             }
             if let Some(why) = unreadable {
                 return deploy::agent_unreadable(turn, &why);
@@ -78,6 +74,15 @@ pub(super) fn tell_command(mut turn: Turn<'_>, event: command::Event, otherwise:
             deploy::command_finished(turn, finish)
         }
     }
+}
+
+/// The agent was reached and the command goes on; `trouble` is what it waits for, if something stands in its way.
+fn agent_answered(mut turn: Turn<'_>, trouble: Option<String>, otherwise: Outcome) -> Step {
+    turn.sign_of_life();
+    if let Some(session) = &mut turn.node.session {
+        session.trouble = trouble;
+    }
+    deploy::command_goes_on(turn, otherwise)
 }
 
 /// The driver has answered. Answers to older calls change nothing.

@@ -33,6 +33,8 @@ pub enum Reply {
         /// True: only six stars; the token was handed out and used before.
         masked: bool,
     },
+    /// Whether the agent may have a token is being found out; it is to ask again in some seconds.
+    TokenLater,
     /// The port exists now.
     PortCreated(PortId),
     /// It was not done, and nothing has changed.

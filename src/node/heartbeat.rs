@@ -9,6 +9,15 @@ use super::refused::Refused;
 use super::state::{Provision, Session};
 use super::turn::Turn;
 use crate::command::Event as CommandEvent;
+use crate::timestamp::Timestamp;
+
+/// For how long a sign of life after a lookup answers the lookups that follow. An agent that is told to ask again does so within
+/// 60 s. In milliseconds.
+const PROOF_LASTS_MS: i64 = 60_000;
+
+/// An agent that was heard so shortly before a lookup has not ended and been started again since; a start takes longer. In
+/// milliseconds.
+const JUST_HEARD_MS: i64 = 1_000;
 
 /// An agent asks who it is.
 ///
@@ -26,11 +35,17 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
     }
     match &mut turn.node.session {
         Some(session) if session.confirmed => {
-            // Either the agent itself looks something up again, or a new one has come that will never get a token. Looking at the
-            // old one tells which.
+            // Either the agent itself looks something up again, or a new one has come that has no token. Looking at the old one
+            // tells which.
             session.asked_again_at.get_or_insert(turn.now.at);
-            let mut step = answers::tell_command(turn, CommandEvent::Hint, Outcome::TokenMasked);
-            step.reply = Reply::Token { masked: true };
+            deploy::look_when_proof_is_due(&mut turn);
+            let (reply, outcome) = if must_ask_again(&turn) {
+                (Reply::TokenLater, Outcome::TokenLater)
+            } else {
+                (Reply::Token { masked: true }, Outcome::TokenMasked)
+            };
+            let mut step = answers::tell_command(turn, CommandEvent::Hint, outcome);
+            step.reply = reply;
             step
         }
         Some(_) => turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued),
@@ -39,6 +54,18 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
             turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued)
         }
     }
+}
+
+/// True when an agent without a token could get one, so that it must not be told that there is none: six stars put it to sleep for
+/// ever. The agent that has the token asks again too, when it begins to write; it is known by its signs of life.
+fn must_ask_again(turn: &Turn<'_>) -> bool {
+    let Some(session) = &turn.node.session else {
+        return false;
+    };
+    let is_within = |at: Option<Timestamp>, ms| at.is_some_and(|at| turn.now.at.ms_since(at) <= ms);
+    let lives = is_within(session.proved_alive_at, PROOF_LASTS_MS)
+        || session.trouble.is_none() && is_within(session.last_contact_at, JUST_HEARD_MS);
+    turn.may_reissue_token() && turn.node.open_command().is_some() && !lives
 }
 
 /// An agent reports. The checks come in the order of the protocol; a refused heartbeat changes nothing.

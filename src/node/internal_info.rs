@@ -179,6 +179,7 @@ mod tests {
             last_contact_at: None,
             trouble: None,
             asked_again_at: None,
+            proved_alive_at: None,
         });
         node.provision = Provision::Deploying(Box::new(Deploy {
             started_at: Timestamp(0),

@@ -1,8 +1,8 @@
-//! How long things may take: the part of the configuration the core reads.
+//! How long things may take, and what is allowed: the part of the configuration the core reads.
 
 use crate::timestamp::Timestamp;
 
-/// All lengths in milliseconds; 0 means "no limit".
+/// All lengths in milliseconds; 0 means "no limit". A few settings that are no lengths stand here too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// How long an agent may be silent, before and after its first heartbeat (`deploy_callback_timeout`).
@@ -19,6 +19,9 @@ pub struct Limits {
     pub power_off_look_every_ms: i64,
     /// Boot mode of nodes that don't say theirs: `bios` or `uefi`.
     pub default_boot_mode: BootMode,
+    /// An agent that lost its token gets a new one without a power cycle, where the driver can't switch power and the agent that had
+    /// the token is gone (`reissue_lost_token`).
+    pub reissue_lost_token: bool,
 }
 
 impl Default for Limits {
@@ -31,6 +34,7 @@ impl Default for Limits {
             power_off_wait_ms: 35_000,
             power_off_look_every_ms: 1_000,
             default_boot_mode: BootMode::Uefi,
+            reissue_lost_token: false,
         }
     }
 }

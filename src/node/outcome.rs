@@ -9,6 +9,8 @@ pub enum Outcome {
     TokenIssued,
     /// The lookup was answered with a masked token.
     TokenMasked,
+    /// A lookup has to come again: whether the agent that has the token is gone is being found out.
+    TokenLater,
     /// A sign of life was recorded, and nothing else was to do.
     Alive,
     /// A heartbeat that means nothing in this state.
@@ -54,6 +56,7 @@ impl Outcome {
             Outcome::Refused(why) => why,
             Outcome::TokenIssued => "token_issued",
             Outcome::TokenMasked => "token_masked",
+            Outcome::TokenLater => "token_later",
             Outcome::Alive => "alive",
             Outcome::HeartbeatIgnored => "heartbeat_ignored",
             Outcome::AgentArrived => "agent_arrived",

@@ -350,6 +350,9 @@ pub struct Session {
     /// of this agent after it.
     #[serde(default)]
     pub asked_again_at: Option<Timestamp>,
+    /// When this agent showed a sign of life after that; none once it could not be read again.
+    #[serde(default)]
+    pub proved_alive_at: Option<Timestamp>,
 }
 
 impl Session {
@@ -366,6 +369,7 @@ impl Session {
             last_contact_at: Some(now),
             trouble: None,
             asked_again_at: None,
+            proved_alive_at: None,
         }
     }
 }

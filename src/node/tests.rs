@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::deploy::DeployPhase;
 use super::*;
 use crate::command::{
-    Effect as AgentEffect, Entry, Event as AgentEvent, Instance, Pace, PostAnswer, Status,
-    Unreadable,
+    Effect as AgentEffect, Entry, Event as AgentEvent, Finish, Instance, Pace, Phase, PostAnswer,
+    Status, Unreadable,
 };
 use crate::timestamp::Timestamp;
 
@@ -233,6 +233,18 @@ impl World {
                 effect,
                 Effect::Command {
                     effect: AgentEffect::Post,
+                    ..
+                }
+            )
+        })
+    }
+
+    fn polls_now(&self) -> bool {
+        self.effects.iter().any(|effect| {
+            matches!(
+                effect,
+                Effect::Command {
+                    effect: AgentEffect::Poll(Pace::Now),
                     ..
                 }
             )
@@ -621,6 +633,13 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         // It asks again and again; the first time counts.
         world.go(lookup());
     }
+    // However long the pauses between looks are by now: there is one when it counts.
+    let asked = world.node.session.as_ref().unwrap().asked_again_at.unwrap();
+    assert_eq!(world.node.deadlines.look, Some(asked.plus_ms(15_000)));
+    world.at = asked.0 + 15_000;
+    world.waits(0);
+    assert!(world.polls_now());
+    assert_eq!(world.node.deadlines.look, None);
     // A network that fails proves nothing, however long.
     for _ in 0..10 {
         world.at += 60_000;
@@ -634,6 +653,29 @@ fn an_agent_that_came_back_without_its_token_is_not_left_asleep() {
         world.node.driver_call.unwrap().request,
         DriverRequest::RebootToRamdisk
     );
+}
+
+#[test]
+fn each_question_for_a_token_is_looked_into_when_its_time_has_come() {
+    let mut world = World::writing();
+    let lookup = || Event::Lookup {
+        fresh_nonce: "new".to_owned(),
+    };
+    world.go(lookup());
+    world.polled(Status::Running, Value::Null);
+    world.at += 8_000;
+    world.go(lookup());
+    let asked = world.at;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    world.waits(7_000);
+    assert_eq!(
+        world.node.deadlines.look,
+        Some(Timestamp(asked + 15_000)),
+        "the first question's time says nothing of the second"
+    );
+    world.waits(8_000);
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    assert_eq!(world.state(), "deploying");
 }
 
 #[test]
@@ -661,6 +703,109 @@ fn a_machine_only_a_person_can_switch_fails_at_once_when_its_agent_is_lost() {
     world.survey(&[]);
     assert_eq!(world.state(), "deploy failed");
     assert!(world.last_error().contains("lost its token"));
+}
+
+#[test]
+fn a_lost_token_is_issued_anew_where_that_is_allowed_and_the_old_agent_is_gone() {
+    let mut world = World::writing();
+    world.node.attributes.driver = "manual-management".to_owned();
+    world.limits.reissue_lost_token = true;
+    let lookup = |nonce: &str| Event::Lookup {
+        fresh_nonce: nonce.to_owned(),
+    };
+    world.at += 1_001;
+    for _ in 0..4 {
+        assert_eq!(world.go(lookup("new")).reply, Reply::TokenLater);
+        assert!(world.polls_now(), "the old agent is looked at");
+        world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+        world.at += 5_000;
+    }
+    assert_eq!(world.state(), "wait call-back");
+    assert_eq!(world.node.session, None);
+    assert_eq!(world.node.driver_call, None, "no power cycle");
+    let step = world.go(lookup("new"));
+    assert_eq!(step.reply, Reply::Token { masked: false });
+    world.boots += 1;
+    world.heartbeats(TokenMatch::Right);
+    world.command_runs("get_deploy_steps", steps_result());
+    world.survey(&[]);
+    assert!(world.posts(), "the image is written from the start");
+    assert_eq!(world.node.session.as_ref().unwrap().nonce, "new");
+}
+
+#[test]
+fn an_agent_that_lives_gets_its_masked_token_after_asking_again() {
+    let mut world = World::writing();
+    world.node.attributes.driver = "manual-management".to_owned();
+    world.limits.reissue_lost_token = true;
+    let lookup = || Event::Lookup {
+        fresh_nonce: "thief".to_owned(),
+    };
+    // Just heard: it is the one that asks.
+    world.at += 1_000;
+    assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+    world.at += 1;
+    assert_eq!(world.go(lookup()).reply, Reply::TokenLater);
+    world.polled(Status::Running, Value::Null);
+    world.at += 5_000;
+    for _ in 0..3 {
+        assert_eq!(world.go(lookup()).reply, Reply::Token { masked: true });
+        world.polled(Status::Running, Value::Null);
+    }
+    // What it proved a while ago says nothing about an agent that asks now.
+    world.at += 61_000;
+    assert_eq!(world.go(lookup()).reply, Reply::TokenLater);
+    assert_eq!(world.node.session.as_ref().unwrap().nonce, "nonce 1");
+}
+
+#[test]
+fn a_driver_that_can_switch_power_does_so_rather_than_issue_a_token_anew() {
+    let mut world = World::writing();
+    world.limits.reissue_lost_token = true;
+    let step = world.go(Event::Lookup {
+        fresh_nonce: "new".to_owned(),
+    });
+    assert_eq!(step.reply, Reply::Token { masked: true });
+}
+
+#[test]
+fn an_agent_busy_with_something_else_is_alive_and_waited_for() {
+    let mut world = World::agent_arrived();
+    let foreign = Entry {
+        command_name: "sync".to_owned(),
+        ..world.entry(Status::Running, Value::Null)
+    };
+    let limit = world.limits.deploy_callback_timeout_ms;
+    for _ in 0..2 {
+        world.at += limit - 1;
+        world.survey(std::slice::from_ref(&foreign));
+        assert!(!world.posts());
+        let liveness = world.node.deadlines.liveness.unwrap();
+        assert_eq!(liveness, Timestamp(world.at + limit));
+    }
+    let waiting = waiting(&world.node).unwrap();
+    assert!(waiting.trouble.unwrap().contains("finish sync"));
+    // Not for ever.
+    let step = world.node.deadlines.step.unwrap();
+    let ms = step.0 - world.at;
+    world.waits(ms);
+    assert_eq!(world.state(), "deploy failed");
+}
+
+#[test]
+fn what_became_of_a_command_is_lost_with_its_agent() {
+    let mut world = World::writing();
+    world.boots += 1;
+    let id = world.node.open_command().unwrap().id;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NotFound));
+    world.survey(&[]);
+    let ended = world.node.command_numbered(id).unwrap();
+    assert_eq!(
+        ended.phase,
+        Phase::Ended {
+            finish: Finish::InstanceLost
+        }
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! it that the version is raised exactly when something changed and that a refusal changes nothing.
 
 use super::effect::{Effect, HistoryLine, Reply, Severity, Step};
+use super::hardware::hardware_type;
 use super::limits::Now;
 use super::outcome::Outcome;
 use super::refused::Refused;
@@ -96,6 +97,15 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// True where a token that was lost may be replaced without a power cycle: the driver can't order one, and the operator allows it.
+    pub(super) fn may_reissue_token(&self) -> bool {
+        self.now.limits.reissue_lost_token && !self.switches_power()
+    }
+
+    pub(super) fn switches_power(&self) -> bool {
+        hardware_type(&self.node.attributes.driver).is_some_and(|known| known.switches_power)
+    }
+
     pub(super) fn remove(&mut self) {
         self.removed = true;
     }
@@ -184,11 +194,19 @@ impl<'a> Turn<'a> {
         let now = self.now.at;
         if let Some(session) = &mut self.node.session {
             session.last_contact_at = Some(now);
-            session.asked_again_at = None;
+            if session.asked_again_at.take().is_some() {
+                session.proved_alive_at = Some(now);
+            }
         }
         if self.node.deadlines.liveness.is_some() {
             self.refresh_liveness();
         }
+    }
+
+    /// The agent is gone: what became of its command nobody can say any more.
+    pub(super) fn lose_agent(&mut self) {
+        self.node.command = self.node.command.take().map(Command::lost);
+        self.forget_agent();
     }
 
     /// Forgets the agent, its command and every deadline: whatever they still say is of no account.
@@ -232,6 +250,7 @@ pub(super) fn only_liveness_changed(before: &Node, after: &Node) -> bool {
         masked.last_contact_at = before.last_contact_at;
         masked.trouble = before.trouble.clone();
         masked.asked_again_at = before.asked_again_at;
+        masked.proved_alive_at = before.proved_alive_at;
     }
     // A deadline that appears or goes away is more than a sign of life.
     before.deadlines.liveness.is_some() == after.deadlines.liveness.is_some() && masked == *before

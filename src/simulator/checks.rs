@@ -307,8 +307,10 @@ impl World<'_> {
             self.checks.last_sign = Some(self.now);
             self.checks.restarts_since_sign = 0;
         }
+        let awaits_another = before.session.is_some() && after.session.is_none();
         let began = after.commands_planned != before.commands_planned
-            || before.deadlines.liveness.is_none() && after.deadlines.liveness.is_some();
+            || after.deadlines.liveness.is_some()
+                && (before.deadlines.liveness.is_none() || awaits_another);
         if began {
             self.checks.armed_at = self.now;
             self.checks.restarts_since_sign = 0;

@@ -126,6 +126,10 @@ impl Setup {
             command_limit_ms: 0,
             ..usual.clone()
         };
+        let reissues = Limits {
+            reissue_lost_token: true,
+            ..tight.clone()
+        };
         let is_small = options.nodes <= 8;
         Setup {
             step: options.step,
@@ -134,14 +138,7 @@ impl Setup {
             span_ms: options.span_ms,
             faults: options.faults,
             plan: plan::outages(options.seed, options.span_ms, options.faults),
-            limits: vec![
-                usual.clone(),
-                tight.clone(),
-                usual,
-                tight.clone(),
-                tight,
-                none,
-            ],
+            limits: vec![usual.clone(), tight.clone(), usual, tight, reissues, none],
             use_ms: if is_small { 600_000 } else { 18_000_000 },
             round_trip_every: if is_small { 1 } else { 16 },
             crash_point_per_mille: if is_small { 20 } else { 4 },

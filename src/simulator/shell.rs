@@ -673,7 +673,7 @@ impl World<'_> {
             return;
         };
         let answer = match (reply, &node.session) {
-            (Reply::Refused(_), _) => CallAnswer::Failed,
+            (Reply::Refused(_) | Reply::TokenLater, _) => CallAnswer::Failed,
             (Reply::Token { masked: false }, Some(session)) => {
                 CallAnswer::Token(Some(session.nonce.clone()))
             }

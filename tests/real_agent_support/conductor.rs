@@ -21,6 +21,7 @@ pub struct Conductor {
     process: Child,
     config: PathBuf,
     log: PathBuf,
+    driver: &'static str,
     client: reqwest::Client,
     _folder: TempDir,
 }
@@ -34,6 +35,10 @@ pub struct Settings {
     pub deploy_callback_timeout: u32,
     /// Longest time for one request to the agent.
     pub command_timeout: u32,
+    /// Hardware type of the nodes.
+    pub driver: &'static str,
+    /// An agent that lost its token gets a new one, where the driver can't switch power.
+    pub reissue_lost_token: bool,
 }
 
 impl Default for Settings {
@@ -43,6 +48,8 @@ impl Default for Settings {
             heartbeat_timeout: 10,
             deploy_callback_timeout: 1800,
             command_timeout: 60,
+            driver: "fake-hardware",
+            reissue_lost_token: false,
         }
     }
 }
@@ -76,6 +83,8 @@ impl Conductor {
             heartbeat_timeout,
             deploy_callback_timeout,
             command_timeout,
+            driver,
+            reissue_lost_token,
         } = settings;
         // A pretended power supply never reports that a machine went off by
         // itself, so there is no use in waiting for that.
@@ -92,6 +101,7 @@ impl Conductor {
              command_timeout = {command_timeout}\n\
              connect_timeout = 1\n\
              require_tls = {require_tls}\n\
+             reissue_lost_token = {reissue_lost_token}\n\
              callback_networks = [\"127.0.0.0/8\"]\n",
             folder.path().display()
         );
@@ -107,6 +117,7 @@ impl Conductor {
             process: run(&config, &log),
             config,
             log,
+            driver,
             client: client.build().expect("a plain client"),
             _folder: folder,
         };
@@ -169,7 +180,7 @@ impl Conductor {
     /// A node with one port, enrolled and made available; answers its UUID.
     pub async fn node_for(&self, machine: &Machine, instance_info: Value) -> String {
         let node = json!({
-            "driver": "fake-hardware",
+            "driver": self.driver,
             "properties": machine.properties(),
             "instance_info": instance_info,
         });

@@ -67,6 +67,7 @@ pub async fn a_node_comes_back_as_it_was(_: &Database, store: &Store) {
             last_contact_at: None,
             trouble: None,
             asked_again_at: None,
+            proved_alive_at: None,
         });
         node.command = Some(Command::planned(
             CommandId(1),

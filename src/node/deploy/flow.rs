@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::failure;
 use super::image::{boot_mode, problems};
 use super::state::{Deploy, DeployPhase};
-use crate::command::{Finish, Phase, Request, Unreadable};
+use crate::command::{self, Finish, Phase, Request, Unreadable};
+use crate::node::answers;
 use crate::node::deadlines::Due;
 use crate::node::effect::{Severity, Step};
 use crate::node::event::ProvisionOptions;
@@ -272,16 +273,30 @@ fn is_replaced(turn: &Turn<'_>, why: &Unreadable) -> bool {
     asked.is_some_and(|asked| turn.now.at.ms_since(asked) >= REPLACED_AFTER_MS)
 }
 
+/// Somebody has just asked for a token that is another agent's: a look at the right time finds out whether that one is gone, however
+/// long the pauses between looks have become.
+pub(in crate::node) fn look_when_proof_is_due(turn: &mut Turn<'_>) {
+    let session = turn.node.session.as_ref();
+    let asked = session.and_then(|session| session.asked_again_at);
+    if let (Some(asked), Some(_), None) =
+        (asked, turn.node.open_command(), turn.node.deadlines.look)
+    {
+        let due = asked.plus_ms(REPLACED_AFTER_MS);
+        turn.node.deadlines.look = (due > turn.now.at).then_some(due);
+    }
+}
+
 /// The agent that worked on the node is gone. Writing an image can be begun anew; what any other step left behind nobody knows.
 fn instance_lost(mut turn: Turn<'_>) -> Step {
-    let switches_power =
-        hardware_type(&turn.node.attributes.driver).is_some_and(|known| known.switches_power);
+    turn.lose_agent();
+    let switches_power = turn.switches_power();
+    let may_reissue_token = turn.may_reissue_token();
     let Some(deploy) = deploy_of_mut(&mut turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
-    if !switches_power {
+    if !switches_power && !may_reissue_token {
         let text = format!(
-            "The agent restarted while {} and lost its token; a new one is only given after a power cycle, which this hardware type leaves to a person. Power the machine off, then deploy again.",
+            "The agent restarted while {} and lost its token; a new one is only given after a power cycle, which this hardware type leaves to a person. Power the machine off, then deploy again. (With reissue_lost_token the agent would get one.)",
             deploy.phase.name()
         );
         return fail(turn, text);
@@ -316,9 +331,15 @@ fn instance_lost(mut turn: Turn<'_>) -> Step {
         "provisioning",
         "the agent restarted in the middle of the deployment; it is begun anew".to_owned(),
     );
-    turn.forget_agent();
-    turn.move_to(Provision::Deploying(Box::new(anew)));
-    turn.call_driver(DriverRequest::RebootToRamdisk);
+    if switches_power {
+        turn.move_to(Provision::Deploying(Box::new(anew)));
+        turn.call_driver(DriverRequest::RebootToRamdisk);
+    } else {
+        // The agent that has come asks for a token until it gets one.
+        anew.phase = DeployPhase::AwaitingAgent;
+        turn.move_to(Provision::Deploying(Box::new(anew)));
+        turn.refresh_liveness();
+    }
     turn.done(Outcome::DeployGoesOn)
 }
 
@@ -338,7 +359,12 @@ pub(in crate::node) fn deadline(mut turn: Turn<'_>, due: Due) -> Step {
                     turn.call_driver(DriverRequest::ReadPower);
                     turn.done(Outcome::DriverCalled)
                 }
-                _ => turn.done(Outcome::DeadlineMoved),
+                DeployPhase::AwaitingOff { .. } => turn.done(Outcome::DeadlineMoved),
+                _ => {
+                    // This may be the time of a question that was answered long ago, and another was asked since.
+                    look_when_proof_is_due(&mut turn);
+                    answers::tell_command(turn, command::Event::Hint, Outcome::DeadlineMoved)
+                }
             }
         }
         Due::Step | Due::Liveness

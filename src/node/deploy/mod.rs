@@ -18,7 +18,7 @@ mod state;
 pub use failure::explain;
 pub(super) use flow::{
     abort, agent_arrived, agent_unreadable, command_finished, command_goes_on, deadline,
-    driver_answered, start,
+    driver_answered, look_when_proof_is_due, start,
 };
 pub use image::{Image, boot_mode, image_of, problems};
 pub use state::{Deploy, DeployPhase};
