@@ -20,6 +20,7 @@ fn outcomes() {
         Outcome::Refused("busy"),
         Outcome::TokenIssued,
         Outcome::TokenMasked,
+        Outcome::TokenLater,
         Outcome::Alive,
         Outcome::HeartbeatIgnored,
         Outcome::AgentArrived,
