@@ -491,15 +491,12 @@ async fn sigterm_answers_every_request_it_took() {
     for (uuid, promised) in uuids.iter().zip(promised) {
         let node = conductor.api.node(uuid).await;
         let kept = node["extra"].as_object().unwrap().len();
-        assert!(
-            kept >= promised,
-            "{promised} were promised, {kept} are there"
-        );
+        assert_eq!(kept, promised, "what was carried out was answered");
     }
 }
 
 /// Changes a node again and again, each time on a connection of its own, until none can be made any more; answers how many changes
-/// were promised. A connection that was taken and that brings no answer is a failure.
+/// were promised. A connection that brings no answer was closed before its request was read.
 async fn asks_until_nobody_listens(address: &str, uuid: &str) -> usize {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let mut promised = 0;
@@ -519,8 +516,7 @@ async fn asks_until_nobody_listens(address: &str, uuid: &str) -> usize {
         match answer.split(' ').nth(1) {
             Some("200") => promised += 1,
             Some("503" | "409") => {}
-            // The system takes connections for a listener that is about to close; those reach nobody and are reset.
-            None if answer.is_empty() && (sent.is_err() || read.is_err()) => return promised,
+            None if answer.is_empty() => return promised,
             _ => panic!("{uuid} k{key}: {sent:?} {read:?} {answer:?}"),
         }
     }
