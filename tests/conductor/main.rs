@@ -10,3 +10,4 @@ mod crossing;
 mod meanwhile;
 mod outage;
 mod quarantine;
+mod reboots;

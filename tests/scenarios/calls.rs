@@ -396,9 +396,10 @@ fn a_refreshing_lookup_in_the_middle_changes_nothing_for_the_agent() {
     let step = world.lookup();
     assert_eq!(step.reply, Reply::Token { masked: true });
     assert_eq!(world.node.session.as_ref().unwrap().nonce, nonce);
-    let now = &world.node.deadlines;
+    // A look may be due to see whether it is the agent that asks; nothing that ends a wait moves.
+    let after = &world.node.deadlines;
     assert_eq!(
-        (now.liveness, now.step),
+        (after.liveness, after.step),
         (deadlines.liveness, deadlines.step)
     );
     assert!(matches!(phase, Phase::Accepted { .. }) && *world.open_phase() == phase);
