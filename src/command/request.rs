@@ -86,4 +86,23 @@ mod tests {
         assert!(Request::GetDeploySteps.is_listed_as("deploy.get_deploy_steps"));
         assert!(!Request::GetDeploySteps.is_listed_as("get_clean_steps"));
     }
+
+    #[test]
+    fn only_what_takes_no_time_is_done_inside_the_request() {
+        let install = Request::InstallBootloader {
+            root_uuid: None,
+            efi_system_part_uuid: None,
+            prep_boot_part_uuid: None,
+            target_boot_mode: "uefi".to_owned(),
+        };
+        for (request, is_synchronous) in [
+            (Request::GetDeploySteps, true),
+            (Request::GetPartitionUuids, true),
+            (Request::Sync, true),
+            (install, false),
+            (Request::PowerOff, false),
+        ] {
+            assert_eq!(request.is_synchronous(), is_synchronous, "{request:?}");
+        }
+    }
 }

@@ -382,3 +382,76 @@ fn a_restart_takes_the_evidence_of_absence_anew() {
     assert_eq!(third.command.phase.name(), "planned");
     assert_eq!(third.command.attempt, 2);
 }
+
+#[test]
+fn what_is_wrong_with_an_agent_is_told_with_what_was_seen() {
+    let cases = [
+        (
+            Unreadable::Unreachable {
+                why: "reset by peer".to_owned(),
+            },
+            "the agent can't be reached: reset by peer",
+        ),
+        (Unreadable::NobodyListens, "no agent listens at its address"),
+        (
+            Unreadable::Unauthorized,
+            "the agent does not accept the agent token",
+        ),
+        (
+            Unreadable::CertificateMismatch,
+            "the agent's address answers with another certificate than the one it sent",
+        ),
+        (
+            Unreadable::Poisoned,
+            "the agent can't list its commands any more",
+        ),
+        (
+            Unreadable::Garbage {
+                why: "half a document".to_owned(),
+            },
+            "the agent's answer makes no sense: half a document",
+        ),
+    ];
+    for (why, text) in cases {
+        assert_eq!(
+            go(&accepted(), Event::PollFailed(why)).verdict,
+            Some(Verdict::Trouble(text.to_owned()))
+        );
+    }
+    let text = Unreadable::NotFound.to_string();
+    assert_eq!(text, "the agent doesn't know the command");
+}
+
+#[test]
+fn what_an_agent_refuses_is_told_in_its_own_words() {
+    let busy = Refusal::Busy {
+        text: "executing command sync".to_owned(),
+    };
+    for (why, text) in [
+        (busy, "the agent is busy (executing command sync)"),
+        (
+            Refusal::Unauthorized,
+            "the agent does not accept the agent token",
+        ),
+    ] {
+        let step = go(&sent(), Event::Posted(PostAnswer::Refused(why)));
+        let told = format!("deploy.execute_deploy_step was not carried out: {text}");
+        let (Some(Verdict::Occupied(found)) | Some(Verdict::Trouble(found))) = step.verdict else {
+            panic!("{:?}", step.verdict);
+        };
+        assert_eq!(found, told);
+    }
+    let invalid = Refusal::Invalid {
+        status: 404,
+        text: "no such command".to_owned(),
+    };
+    assert_eq!(
+        invalid.to_string(),
+        "the agent answered 404: no such command"
+    );
+    assert!(
+        Refusal::ListPoisoned
+            .to_string()
+            .contains("until the agent restarts")
+    );
+}

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::hardware::{self, HardwareType, INTERFACE_KINDS};
+use super::hardware::{self, HardwareType};
 use super::refused::Refused;
 use super::state::{Attributes, NodeId, Object};
 
@@ -310,21 +310,15 @@ pub fn from_document(base: &Attributes, set: Object) -> Result<Attributes, Refus
     };
     let mut interfaces = base.interfaces.clone();
     for (name, value) in set {
-        match name.strip_suffix("_interface") {
-            Some(kind) if INTERFACE_KINDS.contains(&kind) => {
-                if let Value::String(implementation) = value {
-                    interfaces.insert(kind.to_owned(), implementation);
-                } else {
-                    interfaces.remove(kind);
-                }
+        match (name.strip_suffix("_interface"), value) {
+            (Some(kind), Value::String(implementation)) => {
+                interfaces.insert(kind.to_owned(), implementation);
             }
-            // Checked to be null: nothing is kept of it.
-            _ if name == "chassis_uuid" => {}
-            _ if value.is_null() => {
-                // Back to the default of the field.
-                whole.remove(&name);
+            (Some(kind), _) => {
+                interfaces.remove(kind);
             }
-            _ => {
+            // Null brings back the default of the field; of `chassis_uuid`, checked to be null, nothing is kept.
+            (None, value) => {
                 whole.insert(name, value);
             }
         }

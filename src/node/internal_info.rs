@@ -198,7 +198,40 @@ mod tests {
         assert_eq!(info["agent_last_heartbeat"], "1970-01-01T00:00:00.001000");
         assert_eq!(info["agent_cached_deploy_steps"]["raid"][0]["step"], "x");
         assert_eq!(info["deploy_steps"][0]["step"], "write_image");
+        assert_eq!(info["steps_validated"], true);
+        assert_eq!(info["hardware_manager_version"], json!({"A": "1"}));
         assert!(!Value::Object(info).to_string().contains("do-not-show"));
         assert_eq!(current_deploy_step(&node)["priority"], 80);
+    }
+
+    #[test]
+    fn before_the_agent_told_its_steps_the_conductors_own_are_shown_as_not_yet_validated() {
+        let mut node = Node::enrolled(NodeId::default(), Attributes::default(), Timestamp(0));
+        let deploy = Deploy::begun(Timestamp(0), BootMode::Uefi, Vec::new());
+        node.provision = Provision::Deploying(Box::new(deploy));
+        let info = driver_internal_info(&node);
+        let names: Vec<&Value> = info["deploy_steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| &step["step"])
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "write_image",
+                "prepare_instance_boot",
+                "tear_down_agent",
+                "boot_instance"
+            ]
+        );
+        assert_eq!(info["deploy_boot_mode"], "uefi");
+        for unknown in [
+            "steps_validated",
+            "hardware_manager_version",
+            "agent_cached_deploy_steps",
+        ] {
+            assert_eq!(info.get(unknown), None, "{unknown}");
+        }
     }
 }

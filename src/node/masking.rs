@@ -4,6 +4,8 @@
 //! values, knows nothing of nodes, and never changes what is stored. The rule is that of the Bare Metal API: a value is hidden
 //! when its key looks like the name of a secret, at any depth; `password=…` inside other texts is blanked as well.
 
+use std::ops::Range;
+
 use serde_json::Value;
 
 use super::state::Object;
@@ -94,8 +96,8 @@ pub fn masked_instance_info(instance_info: &Object) -> Object {
     shown
 }
 
-/// `text` with the value after each `password=`, `passphrase: ` and the like replaced by stars, up to the next blank or
-/// separator, or to the closing quote; and with the password inside each `scheme://user:password@host` replaced too.
+/// `text` with the value after each `password=`, `passphrase: ` and the like replaced by stars, up to the closing quote of one in
+/// quotes, otherwise up to the next blank or separator; and with the password inside each `scheme://user:password@host` replaced too.
 pub fn masked_text(text: &str) -> String {
     let mut shown = mask_url_passwords(text);
     for word in SECRET_WORDS_IN_TEXT {
@@ -109,47 +111,40 @@ fn mask_after(text: &str, word: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut shown = String::with_capacity(text.len());
     let mut done = 0;
-    while let Some(found) = lower.get(done..).and_then(|rest| rest.find(word)) {
-        let after_word = done + found + word.len();
-        let rest = text.get(after_word..).unwrap_or_default();
-        let value_at = after_word + length_of_introduction(rest);
-        if value_at == after_word {
-            shown.push_str(text.get(done..after_word).unwrap_or_default());
-            done = after_word;
-            continue;
-        }
-        let value = text.get(value_at..).unwrap_or_default();
-        let length = length_of_value(value);
-        shown.push_str(text.get(done..value_at).unwrap_or_default());
-        if length > 0 {
+    for (at, _) in lower.match_indices(word) {
+        let rest = text.get(at + word.len()..).unwrap_or_default();
+        let secret = secret_in(rest).filter(|secret| !secret.is_empty() && at >= done);
+        // Otherwise it is just a word, or stands inside a secret that is hidden already.
+        if let Some(secret) = secret {
+            let from = text.len() - rest.len() + secret.start;
+            shown.push_str(text.get(done..from).unwrap_or_default());
             shown.push_str(STARS);
+            done = from + secret.len();
         }
-        done = value_at + length;
     }
     shown.push_str(text.get(done..).unwrap_or_default());
     shown
 }
 
-/// Length of `=`, `:`, with the blanks and closing and opening quotes around it; 0 when `rest` does not start so.
-fn length_of_introduction(rest: &str) -> usize {
-    let is_filling = |c: char| c == ' ' || c == '"' || c == '\'';
-    let before = rest.len() - rest.trim_start_matches(is_filling).len();
-    let Some(after_sign) = rest
-        .get(before..)
-        .and_then(|rest| rest.strip_prefix(['=', ':']))
-    else {
-        return 0;
+/// Where the secret stands in what follows its name: behind `=` or `:`, which may have blanks and the name's closing quote before
+/// and blanks behind it; in quotes, or up to the next blank or separator.
+fn secret_in(rest: &str) -> Option<Range<usize>> {
+    let behind_sign = rest
+        .trim_start_matches([' ', '"', '\''])
+        .strip_prefix(['=', ':'])?
+        .trim_start_matches(' ');
+    let (secret, length) = match behind_sign.split_at_checked(1) {
+        Some((quote @ ("\"" | "'"), inside)) => (inside, inside.find(quote)),
+        _ => (
+            behind_sign,
+            behind_sign.find(|c: char| {
+                c.is_whitespace()
+                    || matches!(c, '"' | '\'' | ',' | ';' | '&' | '}' | ']' | ')' | '>')
+            }),
+        ),
     };
-    let quotes = after_sign.len() - after_sign.trim_start_matches(is_filling).len();
-    before + 1 + quotes
-}
-
-fn length_of_value(value: &str) -> usize {
-    value
-        .find(|c: char| {
-            c.is_whitespace() || matches!(c, '"' | '\'' | ',' | ';' | '&' | '}' | ']' | ')' | '>')
-        })
-        .unwrap_or(value.len())
+    let start = rest.len() - secret.len();
+    Some(start..length.map_or(rest.len(), |length| start + length))
 }
 
 /// Hides `password` in every `://user:password@`.
@@ -219,6 +214,28 @@ mod tests {
             ("the password is wrong", "the password is wrong"),
             ("ends with password=", "ends with password="),
             ("größe password=ß ü", "größe password=****** ü"),
+            (
+                "password=my_password=x password = y",
+                "password=****** password = ******",
+            ),
+            (
+                "the password, then password=x",
+                "the password, then password=******",
+            ),
+            ("(Passphrase: a)", "(Passphrase: ******)"),
+            (
+                "password=\"\" adminPass='b c'",
+                "password=\"\" adminPass='******'",
+            ),
+            ("password==x", "password=******"),
+            ("password='it is \"x\"' y", "password='******' y"),
+            ("password='never closed x", "password='******"),
+            ("password:", "password:"),
+            ("password: ü", "password: ******"),
+            (
+                "(password=a)&<password:b>[password=c]",
+                "(password=******)&<password:******>[password=******]",
+            ),
             (
                 "http://u:p:q@h/x http://h/a@b",
                 "http://u:******@h/x http://h/a@b",

@@ -166,6 +166,15 @@ mod tests {
     }
 
     #[test]
+    fn priority_0_is_never_carried_out() {
+        let agent = [step("raid", "build", 0), step("deploy", "burn_in", 90)];
+        let first = |user: &[DeployStep]| merge(&agent, user).unwrap()[0].step.clone();
+        assert_eq!(first(&[]), "burn_in");
+        assert_eq!(first(&[step("deploy", "burn_in", 0)]), WRITE_IMAGE);
+        assert_eq!(merge(&agent, &[]).unwrap().len(), 5);
+    }
+
+    #[test]
     fn the_conductors_write_image_hides_the_agents() {
         let merged = merge(&[step("deploy", WRITE_IMAGE, 0)], &[]).unwrap();
         assert_eq!(merged[0].priority, 80);

@@ -10,6 +10,16 @@ use crate::command::{
 };
 use crate::timestamp::Timestamp;
 
+mod attributes;
+mod deploys;
+mod edit;
+mod failures;
+mod images;
+mod names;
+mod patches;
+mod ports;
+mod upkeep;
+
 /// A node in a world whose time only this test moves.
 struct World {
     node: Node,
@@ -72,6 +82,16 @@ impl World {
         world
     }
 
+    /// The agent is about to be sent a step of its own, which comes before the image is written.
+    fn agent_with_step(interface: &str, step: &str) -> World {
+        let mut world = World::agent_arrived();
+        let mut result = steps_result();
+        result["deploy_steps"]["Generic"] =
+            json!([{"interface": interface, "step": step, "priority": 90}]);
+        world.command_runs("get_deploy_steps", result);
+        world
+    }
+
     fn active() -> World {
         let mut world = World::writing();
         world.polled(Status::Succeeded, json!({"deploy_result": {}}));
@@ -114,7 +134,7 @@ impl World {
             Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
         );
         assert!(
-            !waits || self.node.next_deadline().is_some(),
+            !waits || step.removed || self.node.next_deadline().is_some(),
             "every wait has a deadline: {:?}",
             self.node.provision
         );

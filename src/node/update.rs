@@ -520,4 +520,11 @@ mod tests {
             "busy"
         );
     }
+
+    #[test]
+    fn an_inspected_node_takes_patches_of_older_clients_only() {
+        assert_eq!(check_state_allows_patch(S::Inspecting, 38), Ok(()));
+        assert!(check_state_allows_patch(S::Inspecting, 39).is_err());
+        assert!(check_state_allows_patch(S::Inspecting, 110).is_err());
+    }
 }
