@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod counted;
 mod crossing;
 mod meanwhile;
 mod outage;

@@ -25,7 +25,7 @@ use actix::{
 
 use self::storing::Then;
 use super::command_actor::{Child, CommandActor};
-use super::measure;
+use super::measure::{self, ComingBack, Notable};
 use super::registry::ReplyTo;
 use super::shared::Shared;
 use super::supervise::{self, Watcher, message_of};
@@ -55,12 +55,13 @@ pub(super) struct Deliver {
 pub(super) struct Tell(pub(super) Event);
 
 /// How an actor begins.
-#[derive(Debug, Clone)]
 pub(super) struct Start {
     /// For how long the conductor was away, in milliseconds; 0 if it was not.
     pub(super) down_for_ms: i64,
     /// Given up on by the supervisor before: why.
     pub(super) quarantine: Option<String>,
+    /// It waited when the conductor started; let go of once it is back.
+    pub(super) coming_back: Option<ComingBack>,
 }
 
 impl Start {
@@ -69,6 +70,7 @@ impl Start {
         Start {
             down_for_ms: 0,
             quarantine: None,
+            coming_back: None,
         }
     }
 }
@@ -159,6 +161,7 @@ impl NodeActor {
         context: &mut Context<Self>,
     ) {
         let name = event.name();
+        let notable = measure::notable(&event);
         let caller = caller(event.clone());
         let Some(before) = self.node.clone() else {
             // The mailbox is held while the row is read, and answered without this once that has failed.
@@ -175,6 +178,7 @@ impl NodeActor {
             at: self.shared.clock.now(),
             limits: &self.shared.settings.limits,
         };
+        let decided_at = now.at;
         let stepped = catch_unwind(AssertUnwindSafe(|| step(&before, event, now)));
         measure::decided(&self.shared.metrics, name, began);
         let step = match stepped {
@@ -196,9 +200,11 @@ impl NodeActor {
         };
         self.log(name, &before, &step);
         if let Reply::Refused(why) = step.reply {
+            self.start.coming_back = None;
             return self.answer(caller, Err(DeliverError::Refused(why)), context);
         }
         if step.node == *before && !step.removed && step.history.is_empty() {
+            self.start.coming_back = None;
             self.run_effects(&before, step.effects, context);
             return self.answer(
                 caller,
@@ -225,11 +231,12 @@ impl NodeActor {
             history: step
                 .history
                 .into_iter()
-                .map(|line| (now.at, line))
+                .map(|line| (decided_at, line))
                 .collect(),
         };
         if !step.removed && save.history.is_empty() && is_sign_of_life(&before, &node) {
             self.became(&before, &node);
+            self.noted(notable, &before, decided_at);
             self.store_liveness(save, context);
             self.arm(context);
             self.run_effects(&node, step.effects, context);
@@ -250,6 +257,7 @@ impl NodeActor {
                     actor.store_pauses.reset();
                     actor.stored_version = node.version;
                     actor.became(&before, &node);
+                    actor.noted(notable, &before, decided_at);
                     if removed {
                         measure::removed(&actor.shared.metrics, &node);
                         actor.shared.registry.forget(actor.id);
@@ -265,9 +273,18 @@ impl NodeActor {
         context.wait(committing);
     }
 
+    /// What came of a notable event is taken.
+    fn noted(&self, notable: Option<Notable>, before: &Node, decided_at: Timestamp) {
+        if let Some(notable) = notable {
+            let (metrics, now) = (&self.shared.metrics, self.shared.clock.now());
+            measure::noted(metrics, notable, before, decided_at, now);
+        }
+    }
+
     /// The change is taken: from here on it is the node.
     fn became(&mut self, before: &Node, node: &Arc<Node>) {
         self.is_last_try.store(false, Ordering::Relaxed);
+        self.start.coming_back = None;
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }
@@ -491,6 +508,7 @@ impl Watcher for NodeWatcher {
         let start = Start {
             down_for_ms: 0,
             quarantine: Some(cause.to_owned()),
+            coming_back: None,
         };
         self.shared.registry.replace(&self.shared, self.id, start);
     }
