@@ -30,12 +30,15 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
         if measure::is_sent(&node) {
             shared.unanswered.fetch_add(1, Ordering::AcqRel);
         }
+        let id = node.id;
         let start = Start {
             down_for_ms,
             quarantine: None,
+            // Nobody can have been heard yet, so it is as it was read.
+            row: Some(Box::new(node)),
             coming_back: Some(ComingBack(recovery.clone())),
         };
-        shared.registry.start(shared, node.id, start);
+        shared.registry.start(shared, id, start);
     }
     Ok(recovered)
 }

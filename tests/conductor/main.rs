@@ -8,6 +8,7 @@ mod support;
 
 mod counted;
 mod crossing;
+mod deadlines;
 mod meanwhile;
 mod outage;
 mod quarantine;
