@@ -22,6 +22,9 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// A gauge of seconds.
 pub type Seconds = Gauge<f64, AtomicU64>;
 
+/// A gauge of things that can be counted.
+pub type Count = Gauge;
+
 /// What a heartbeat came to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
@@ -128,6 +131,10 @@ pub struct Metrics {
     pub commands_unknown: Gauge,
     /// `upbeat_command_gap_seconds`: from a command's end being known to the next one of the same node being sent.
     pub command_gap_seconds: Histogram,
+    /// `upbeat_agent_requests`: requests to agents that are under way.
+    pub agent_requests: Gauge,
+    /// `upbeat_agent_requests_waiting`: requests to agents that wait for their turn, because as many as may be are under way.
+    pub agent_requests_waiting: Gauge,
     /// `upbeat_deadline_lateness_seconds{deadline}`: from a deadline's time to what it meant being stored.
     pub deadline_lateness_seconds: Histograms<DeadlineLabel>,
     /// `upbeat_recovery_seconds`: from the start of the conductor until every node that waited was back; 0 until then.
@@ -194,6 +201,8 @@ impl Metrics {
             commands_unknown: Gauge::default(),
             // From 10 ms to 5 minutes: the longest pause between an agent's heartbeats.
             command_gap_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 15)),
+            agent_requests: Gauge::default(),
+            agent_requests_waiting: Gauge::default(),
             deadline_lateness_seconds: Family::new_with_constructor(lateness_buckets),
             recovery_seconds: Seconds::default(),
             recovery_nodes: Gauge::default(),
@@ -233,6 +242,8 @@ impl Metrics {
             unknown_resolutions as "upbeat_unknown_resolutions": "What became of commands of which it was not known whether they arrived",
             commands_unknown as "upbeat_commands_unknown": "Agent commands that may or may not have arrived",
             command_gap_seconds as "upbeat_command_gap_seconds": "From the end of a command to the next one being sent",
+            agent_requests as "upbeat_agent_requests": "Requests to agents under way",
+            agent_requests_waiting as "upbeat_agent_requests_waiting": "Requests to agents that wait for their turn",
             deadline_lateness_seconds as "upbeat_deadline_lateness_seconds": "From a deadline's time to what it meant being stored",
             recovery_seconds as "upbeat_recovery_seconds": "From the start until every node that waited was back",
             recovery_nodes as "upbeat_recovery_nodes": "Nodes that waited for something at the start",
@@ -371,6 +382,8 @@ mod tests {
             "upbeat_unknown_outcomes_total{command=\"standby.sync\"}",
             "upbeat_unknown_resolutions_total{command=\"standby.sync\",resolution=\"found\"}",
             "upbeat_commands_unknown",
+            "upbeat_agent_requests",
+            "upbeat_agent_requests_waiting",
             "upbeat_deadline_lateness_seconds_count{deadline=\"liveness\"}",
             "upbeat_recovery_seconds",
             "upbeat_recovery_nodes",

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod burst;
 mod counted;
 mod crossing;
 mod deadlines;
