@@ -150,7 +150,7 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
         "ready"
     );
     let helpers = vec![
-        tokio::spawn(note_alive(store.writer.clone(), clock)),
+        tokio::spawn(note_alive(store.writer.clone(), clock, conductor.clone())),
         tokio::spawn(watch_arbiters(conductor.clone(), metrics)),
     ];
     Ok(Running {
@@ -196,11 +196,12 @@ impl Running {
 
     /// Stops: no new requests, those in flight get their time, everything decided is stored.
     pub async fn stop(self) {
-        self.http.stop(true).await;
-        self.conductor.drain(DRAINED_WITHIN).await;
+        // From now on nobody can be heard, so this time is not lived through.
         for helper in &self.helpers {
             helper.abort();
         }
+        self.http.stop(true).await;
+        self.conductor.drain(DRAINED_WITHIN).await;
         self.conductor.stop();
         self.writer.close().await;
         tracing::info!("stopped");
@@ -228,7 +229,8 @@ async fn prepare_key(path: &std::path::Path, writer: &store::Writer) -> Result<T
     Ok(key)
 }
 
-async fn note_alive(writer: store::Writer, clock: Clock) {
+/// What is noted is until when every row knows how long its node has waited. A start after a crash takes off what comes later.
+async fn note_alive(writer: store::Writer, clock: Clock, conductor: Conductor) {
     let mut ticks = tokio::time::interval(ALIVE_NOTED_EVERY);
     let mut stopped_for = clock.stopped_for();
     loop {
@@ -240,6 +242,9 @@ async fn note_alive(writer: store::Writer, clock: Clock) {
                 seconds = stood_still.as_secs_f64(),
                 "this process stood still: it was stopped or got no processor; every deadline has as much left as before"
             );
+        }
+        if !conductor.is_settled() {
+            continue;
         }
         let now = clock.now().0.to_string();
         if let Err(error) = writer.set_meta(ALIVE_AT, &now).await {

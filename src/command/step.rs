@@ -83,9 +83,14 @@ pub fn step(
             } => at.unknown_surveyed(*since, *absent_since, &instance, &entries),
         },
         Event::SurveyFailed(why) => match &command.phase {
-            Phase::Planned if why == Unreadable::Poisoned => at.finished(Finish::Refused {
-                why: Refusal::ListPoisoned,
-            }),
+            // It stays so while the agent lives, and only the list could tell.
+            Phase::Planned | Phase::Unknown { .. } | Phase::Accepted { by_list: true, .. }
+                if why == Unreadable::Poisoned =>
+            {
+                at.finished(Finish::Refused {
+                    why: Refusal::ListPoisoned,
+                })
+            }
             Phase::Planned | Phase::Unknown { .. } | Phase::Accepted { .. } => {
                 at.trouble(Effect::Survey(Pace::Backoff), &why)
             }

@@ -126,6 +126,7 @@ impl Conductor {
             registry,
             draining: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
+            unsettled: Arc::default(),
         };
         Conductor {
             shared: Arc::new(shared),
@@ -210,6 +211,11 @@ impl Conductor {
                 "the node was created by somebody else in the same moment".to_owned(),
             )),
         }
+    }
+
+    /// False while rows don't know yet of an absence of the conductor or of the store.
+    pub fn is_settled(&self) -> bool {
+        self.shared.unsettled.load(Ordering::Acquire) == 0
     }
 
     /// The store, for reading.

@@ -49,4 +49,6 @@ pub(super) struct Shared {
     pub(super) draining: AtomicBool,
     /// Commands that were sent and whose answer is not stored yet.
     pub(super) unanswered: AtomicUsize,
+    /// Nodes whose rows don't know yet of an absence of the conductor or of the store.
+    pub(super) unsettled: Arc<AtomicUsize>,
 }

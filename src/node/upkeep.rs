@@ -18,7 +18,9 @@ pub const QUARANTINE_FAULT: &str = "conductor failure";
 /// A step gets the absence on top of its limit, since an absence can't be told from a clock that was set forward.
 pub(super) fn resumed(mut turn: Turn<'_>, down_for_ms: i64) -> Step {
     move_times(&mut turn.node, down_for_ms);
-    if down_for_ms != 0 && turn.node.next_deadline().is_some() {
+    // Where only an agent is waited for, the line of its deadline's end tells it: a site full of such nodes starts faster so.
+    let is_in_flight = turn.node.open_command().is_some() || turn.node.driver_call.is_some();
+    if down_for_ms != 0 && is_in_flight {
         let line = format!(
             "all deadlines moved by {:.1} s, for which the conductor was away",
             seconds(down_for_ms)

@@ -142,7 +142,13 @@ impl World<'_> {
 
     /// The conductor no longer waits for this answer.
     pub(super) fn ask_closed(&mut self, ask: u64) {
-        if self.closed.len() >= 16 {
+        // Nothing is under way for longer than this.
+        let longest = 2 * (COMMAND_TIMEOUT_MS + LATE_MS);
+        while self
+            .closed
+            .front()
+            .is_some_and(|(_, at)| self.now - at > longest)
+        {
             self.closed.pop_front();
         }
         self.closed.push_back((ask, self.now));

@@ -99,7 +99,7 @@ pub(super) struct Actor {
     pub(super) store_down: Option<(u64, Then)>,
     pub(super) held: Vec<Event>,
     pub(super) stored_version: u64,
-    pub(super) liveness_stored_at: Option<i64>,
+    pub(super) liveness_stored: Option<(i64, Option<Timestamp>)>,
     pub(super) mailbox: VecDeque<Message>,
     pub(super) hold: Option<Hold>,
     pub(super) timer: Option<(Timestamp, u64)>,
@@ -283,7 +283,7 @@ impl World<'_> {
             store_down: None,
             held: Vec::new(),
             stored_version: 0,
-            liveness_stored_at: None,
+            liveness_stored: None,
             mailbox: VecDeque::new(),
             hold: None,
             timer: None,
@@ -701,13 +701,22 @@ impl World<'_> {
     fn store_liveness(&mut self, node: &Rc<Node>, from_version: u64) {
         let now = self.now;
         let actor = self.actor();
-        let is_recent = actor
-            .liveness_stored_at
-            .is_some_and(|at| now - at < LIVENESS_STORED_EVERY_MS);
+        let heard_at = node
+            .session
+            .as_ref()
+            .and_then(|session| session.last_contact_at);
+        let is_recent = actor.liveness_stored.is_some_and(|(at, heard)| {
+            let newer_by = match (heard_at, heard) {
+                (Some(now), Some(then)) => now.ms_since(then),
+                (Some(_), None) => i64::MAX,
+                (None, _) => 0,
+            };
+            now - at < LIVENESS_STORED_EVERY_MS && newer_by < LIVENESS_STORED_EVERY_MS
+        });
         if is_recent {
             return;
         }
-        actor.liveness_stored_at = Some(now);
+        actor.liveness_stored = Some((now, heard_at));
         actor.stored_version = node.version;
         self.save(node.clone(), from_version, None);
     }

@@ -3,6 +3,7 @@
 //! A deadline takes its place in the mailbox like everything else, so whatever came before its timer fired is taken before it,
 //! however late: a heartbeat that was there in time wins.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use actix::{AsyncContext as _, Context};
@@ -41,6 +42,10 @@ impl NodeActor {
             actor.timer = None;
             if actor.store_down.is_some() {
                 // It is armed again once the row is read.
+                return;
+            }
+            if actor.shared.draining.load(Ordering::Acquire) {
+                // Nobody can be heard any more; the next start takes that off.
                 return;
             }
             let due = actor

@@ -12,6 +12,7 @@
 mod counting;
 mod deadline;
 mod storing;
+mod untaken;
 mod watcher;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -26,6 +27,8 @@ use actix::{
 };
 
 use self::storing::Then;
+pub(super) use self::untaken::Unsettled;
+use self::untaken::Untaken;
 use self::watcher::NodeWatcher;
 use super::command_actor::{Child, CommandActor};
 use super::measure::{self, ComingBack};
@@ -61,6 +64,8 @@ pub(super) struct Tell(pub(super) Event);
 pub(super) struct Start {
     /// For how long the conductor was away, in milliseconds; 0 if it was not.
     pub(super) down_for_ms: i64,
+    /// Held until the row knows of that.
+    pub(super) unsettled: Option<Unsettled>,
     /// Given up on by the supervisor before: why.
     pub(super) quarantine: Option<String>,
     /// What is in the row, where that was just read and nobody can have changed it since.
@@ -74,6 +79,7 @@ impl Start {
     pub(super) fn fresh() -> Start {
         Start {
             down_for_ms: 0,
+            unsettled: None,
             quarantine: None,
             row: None,
             coming_back: None,
@@ -92,12 +98,14 @@ pub(super) struct NodeActor {
     seen: Option<Arc<Node>>,
     /// Since when nothing can be taken because of trouble with the store.
     held_since: Option<Instant>,
+    /// What the row does not know yet of absences.
+    untaken: Untaken,
     /// The node as the metrics know it.
     counted: Option<Arc<Node>>,
     /// What is in the store, once everything queued there is written.
     stored_version: u64,
-    /// When a sign of life was last handed to the store.
-    liveness_stored_at: Option<Instant>,
+    /// When a sign of life was last handed to the store, and when that agent had been heard.
+    liveness_stored: Option<(Instant, Option<Timestamp>)>,
     /// The store had no place for one; it is tried again.
     is_liveness_put_off: bool,
     /// When the last command ended, until the next one is sent.
@@ -132,6 +140,9 @@ impl NodeActor {
         let intensity = shared.settings.intensity;
         let on = arbiter.clone();
         supervise::start(arbiter, capacity, intensity, move |_| {
+            let mut start = start;
+            let version = start.row.as_ref().map_or(0, |row| row.version);
+            let untaken = Untaken::new(start.down_for_ms, version, start.unsettled.take());
             let is_last_try = Arc::new(AtomicBool::new(start.quarantine.is_some()));
             let watcher = NodeWatcher {
                 shared: shared.clone(),
@@ -146,9 +157,10 @@ impl NodeActor {
                 node: None,
                 seen: None,
                 held_since: None,
+                untaken,
                 counted: None,
                 stored_version: 0,
-                liveness_stored_at: None,
+                liveness_stored: None,
                 is_liveness_put_off: false,
                 command_ended: None,
                 child: None,
@@ -170,6 +182,7 @@ impl NodeActor {
         context: &mut Context<Self>,
     ) {
         let name = event.name();
+        let is_return = matches!(event, Event::Resumed { .. });
         let notable = measure::notable(&event);
         let caller = caller(event.clone());
         let Some(before) = self.node.clone() else {
@@ -214,6 +227,9 @@ impl NodeActor {
         }
         if step.node == *before && !step.removed && step.history.is_empty() {
             self.start.coming_back = None;
+            if is_return {
+                self.untaken.needless();
+            }
             self.run_effects(&before, step.effects, context);
             return self.answer(
                 caller,
@@ -274,6 +290,7 @@ impl NodeActor {
                 Ok(()) => {
                     actor.store_pauses.reset();
                     actor.stored_version = node.version;
+                    actor.row_knows(node.version);
                     actor.became(&before, &node);
                     actor.noted(notable, &before, decided_at);
                     if removed {
@@ -402,15 +419,13 @@ impl Actor for NodeActor {
         // All that is in flight is asked for anew.
         self.node = None;
         self.seen = None;
-        self.held_since = None;
         self.store_down = None;
         self.is_liveness_put_off = false;
         self.held.clear();
         let first = match self.start.quarantine.take() {
             Some(reason) => Event::Quarantined { reason },
-            None => Event::Resumed {
-                down_for_ms: std::mem::take(&mut self.start.down_for_ms),
-            },
+            // For how long is known when the row is there.
+            None => Event::Resumed { down_for_ms: 0 },
         };
         match self.start.row.take() {
             Some(row) => self.found(*row, Then::Take(first), context),

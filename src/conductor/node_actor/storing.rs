@@ -12,9 +12,11 @@ use super::{Caller, NodeActor, Tell};
 use crate::conductor::DeliverError;
 use crate::node::{Event, Node, after_trouble_with_the_store};
 use crate::store::{Change, Ident, ReadError, Save, SaveError};
+use crate::timestamp::Timestamp;
 
 /// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
 const LIVENESS_STORED_EVERY: Duration = Duration::from_secs(5);
+const LIVENESS_STORED_EVERY_MS: i64 = 5_000;
 /// A sign of life for which the store had no place is offered again after so long.
 const LIVENESS_PUT_OFF_FOR: Duration = Duration::from_secs(1);
 
@@ -57,7 +59,10 @@ impl NodeActor {
 
     /// Goes on with what is in the row.
     pub(super) fn found(&mut self, node: Node, then: Then, context: &mut Context<Self>) {
+        let version = node.version;
+        let down_for_ms = self.untaken.of(version);
         let event = match then {
+            Then::Take(Event::Resumed { .. }) => Some(Event::Resumed { down_for_ms }),
             Then::Take(event) => Some(event),
             Then::GoOn => None,
             Then::Retry { version, event } if version == node.version => event,
@@ -69,6 +74,7 @@ impl NodeActor {
         let held_for = self.held_since.take().map_or(0, |since| {
             i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
         });
+        self.untaken.add(version, held_for);
         let seen = self.seen.take();
         let node = Arc::new(after_trouble_with_the_store(
             node,
@@ -78,7 +84,14 @@ impl NodeActor {
         // What was read may be more than this actor knew to be stored.
         let counted = self.counted.take().unwrap_or_else(|| node.clone());
         self.count(&counted, &node);
+        let has_moved = node.version != version;
         self.node = Some(node);
+        // With an absence that is to be taken off, both are stored together.
+        let is_return = matches!(event, Some(Event::Resumed { down_for_ms }) if down_for_ms != 0);
+        if has_moved && !is_return {
+            self.liveness_stored = None;
+            self.store_liveness(context);
+        }
         // The event may change nothing, and the row's deadlines count all the same.
         self.arm(context);
         if let Some(event) = event {
@@ -94,6 +107,7 @@ impl NodeActor {
     pub(super) fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
         self.store_down = Some(why);
         self.held_since.get_or_insert_with(Instant::now);
+        self.untaken.begins(&self.shared.unsettled);
         let pause = self.store_pauses.next_pause();
         context.run_later(pause, move |actor, context| actor.load(then, context));
     }
@@ -142,12 +156,22 @@ impl NodeActor {
 
     /// Hands the node, which has shown a sign of life and not changed otherwise, to the store.
     pub(super) fn store_liveness(&mut self, context: &mut Context<Self>) {
-        let recent = self
-            .liveness_stored_at
-            .is_some_and(|at| at.elapsed() < LIVENESS_STORED_EVERY);
-        let Some(node) = self.node.clone().filter(|_| !recent) else {
+        let Some(node) = self.node.clone() else {
             return;
         };
+        let heard_at = heard_at(&node);
+        // Counted from the sign that was stored, not only from when: what came with it may be older.
+        let is_recent = self.liveness_stored.is_some_and(|(at, heard)| {
+            let newer_by = match (heard_at, heard) {
+                (Some(now), Some(then)) => now.ms_since(then),
+                (Some(_), None) => i64::MAX,
+                (None, _) => 0,
+            };
+            at.elapsed() < LIVENESS_STORED_EVERY && newer_by < LIVENESS_STORED_EVERY_MS
+        });
+        if is_recent {
+            return;
+        }
         let version = node.version;
         let save = Save {
             node,
@@ -161,11 +185,12 @@ impl NodeActor {
             Ok(saving) => saving,
             Err(_) => return self.put_liveness_off(context),
         };
-        self.liveness_stored_at = Some(Instant::now());
+        self.liveness_stored = Some((Instant::now(), heard_at));
         // The queue to the store is first in, first out: the next save may count on this one.
         self.stored_version = version;
-        let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
-            if let Err(error) = saved {
+        let saving = wrap_future::<_, Self>(saving).map(move |saved, actor, context| match saved {
+            Ok(()) => actor.row_knows(version),
+            Err(error) => {
                 tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
                 // The row is older than was counted on: unless it is read, no later sign of life could be stored either.
                 if actor.store_down.is_none() {
@@ -174,6 +199,13 @@ impl NodeActor {
             }
         });
         context.spawn(saving);
+    }
+
+    /// The row with this version is stored, and what it had to know of absences is in it, unless there is trouble again.
+    pub(super) fn row_knows(&mut self, version: u64) {
+        if self.held_since.is_none() {
+            self.untaken.stored(version);
+        }
     }
 
     /// The store has no place at the moment; what it knows is older, and nothing else is wrong.
@@ -196,4 +228,10 @@ impl NodeActor {
             }
         });
     }
+}
+
+fn heard_at(node: &Node) -> Option<Timestamp> {
+    node.session
+        .as_ref()
+        .and_then(|session| session.last_contact_at)
 }

@@ -31,6 +31,7 @@ impl Watcher for NodeWatcher {
         }
         let start = Start {
             down_for_ms: 0,
+            unsettled: None,
             quarantine: Some(cause.to_owned()),
             row: None,
             coming_back: None,
