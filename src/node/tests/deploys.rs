@@ -298,6 +298,7 @@ fn one_look_at_a_time() {
     let step = world.waits(0);
     assert_eq!(step.outcome, Outcome::DeadlineMoved);
     assert_eq!(world.node.driver_call, call);
+    assert_eq!(world.effects, [], "nor is the agent asked");
 }
 
 #[test]
