@@ -228,8 +228,17 @@ async fn prepare_key(path: &std::path::Path, writer: &store::Writer) -> Result<T
 
 async fn note_alive(writer: store::Writer, clock: Clock) {
     let mut ticks = tokio::time::interval(ALIVE_NOTED_EVERY);
+    let mut stopped_for = clock.stopped_for();
     loop {
         ticks.tick().await;
+        let stopped_before = std::mem::replace(&mut stopped_for, clock.stopped_for());
+        let stood_still = stopped_for.saturating_sub(stopped_before);
+        if !stood_still.is_zero() {
+            tracing::warn!(
+                seconds = stood_still.as_secs_f64(),
+                "this process stood still: it was stopped or got no processor; every deadline has as much left as before"
+            );
+        }
         let now = clock.now().0.to_string();
         if let Err(error) = writer.set_meta(ALIVE_AT, &now).await {
             tracing::warn!(?error, "the conductor's sign of life can't be stored");

@@ -583,3 +583,24 @@ struct Text {
     #[diesel(sql_type = diesel::sql_types::Text)]
     text: String,
 }
+
+#[actix_web::test]
+async fn an_agent_that_restarts_in_the_middle_is_power_cycled_and_writes_anew() {
+    let site = Site::start(
+        |config| config.conductor.deploy_callback_timeout = 60,
+        quick_machines(),
+    )
+    .await;
+    site.fleet.add(MAC, Faults::none().restarts_during_write());
+    let uuid = site.deploying().await;
+    site.api.ends_active(&uuid).await;
+    let journal = site.journal();
+    wrote(&journal, 2);
+    assert_eq!(journal.writes_finished, 1, "{journal:#?}");
+    // The first boot, the restart of the agent, the boot after the power cycle.
+    assert_eq!(journal.agent_starts, 3, "{journal:#?}");
+    assert!(journal.token_was_masked, "it asked for its token again");
+    let history = site.api.history(&uuid).await;
+    assert!(history.contains("begun anew"), "{history}");
+    site.stop().await;
+}

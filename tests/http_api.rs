@@ -14,5 +14,7 @@ mod basics;
 mod nodes;
 #[path = "http_api/ports.rs"]
 mod ports;
+#[path = "http_api/scenarios.rs"]
+mod scenarios;
 #[path = "http_api/server.rs"]
 mod server;

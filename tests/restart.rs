@@ -11,9 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use support::api::{Api, LIMIT, eventually};
-use support::puppet::Puppet;
+use support::puppet::{Asked, Puppet};
 use support::site::{MAC, quick_machines, wrote_once};
 use tempfile::TempDir;
 use upbeat::demo::{Faults, Fleet, Journal, WriteWhenLost};
@@ -72,8 +74,12 @@ impl Conductor {
     }
 
     async fn start_again(&mut self) {
+        self.start_again_with(&[]).await;
+    }
+
+    async fn start_again_with(&mut self, arguments: &[&str]) {
         assert!(self.process.is_none());
-        self.process = Some(self.spawn(&[]));
+        self.process = Some(self.spawn(arguments));
         eventually("the conductor ready", async || {
             let ended = self.process.as_mut().unwrap().try_wait().unwrap();
             assert_eq!(ended, None, "{}", self.tail());
@@ -90,12 +96,16 @@ impl Conductor {
         process.wait().unwrap();
     }
 
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(self.process.as_ref().unwrap());
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// SIGTERM; answers how and after how long it ended.
     async fn terminate(&mut self) -> (ExitStatus, Duration) {
+        self.signal(Signal::TERM);
         let mut process = self.process.take().unwrap();
         let asked = Instant::now();
-        let pid = rustix::process::Pid::from_child(&process);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         let status = eventually("the end of the process", async || {
             process.try_wait().unwrap()
         })
@@ -363,4 +373,202 @@ async fn a_second_conductor_on_the_same_database_does_not_start() {
     conductor.kill();
     conductor.start_again().await;
     conductor.api.reaches(&uuid, "available").await;
+}
+
+#[actix_web::test]
+async fn killed_while_its_node_was_in_maintenance_and_started_under_another_name() {
+    let mut scene = Scene::with(Faults::none().slow_write(Duration::from_secs(2))).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    let path = format!("/v1/nodes/{}/maintenance", scene.uuid);
+    let api = scene.conductor.api.clone();
+    api.expect(202, "PUT", &path, json!({"reason": "fans"}))
+        .await;
+    scene.conductor.kill();
+    let renamed = ["--set", "conductor.host=CONDUCTOR-1.example"];
+    scene.conductor.start_again_with(&renamed).await;
+    let node = api.node(&scene.uuid).await;
+    assert_eq!(node["maintenance_reason"], "fans");
+    assert_eq!(node["conductor"], "CONDUCTOR-1.example");
+    api.expect(202, "DELETE", &path, Value::Null).await;
+    let node = api.ends_active(&scene.uuid).await;
+    assert_eq!(
+        node["reservation"],
+        Value::Null,
+        "the old name holds nothing"
+    );
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn a_conductor_that_can_not_start_says_why_and_ends_with_a_failure() {
+    let conductor = Conductor::start(4, true).await;
+    let taken = conductor.api.url.trim_start_matches("http://").to_owned();
+    let elsewhere = format!(
+        "database.url=sqlite://{}/other.db",
+        conductor.folder.path().display()
+    );
+    let listen_there = format!("api.listen={taken}");
+    for (arguments, word) in [
+        (
+            vec!["--set", &elsewhere, "--set", &listen_there],
+            "another program listens there",
+        ),
+        (
+            vec![
+                "--set",
+                "database.url=sqlite:///nonexistent/folder/u.db",
+                "--set",
+                "api.listen=127.0.0.1:0",
+            ],
+            "/nonexistent/folder",
+        ),
+        (
+            vec![
+                "--set",
+                "database.url=postgres://u:geheim@127.0.0.1:1/d",
+                "--set",
+                "api.listen=127.0.0.1:0",
+            ],
+            "127.0.0.1",
+        ),
+        (
+            vec!["--set", "conductor.deploy_callback_timeout=-1"],
+            "deploy_callback_timeout",
+        ),
+    ] {
+        let mut process = conductor.spawn(&arguments);
+        let status = eventually("its end", async || process.try_wait().unwrap()).await;
+        assert!(
+            status.code().is_some_and(|code| code != 0),
+            "{arguments:?}: {status}"
+        );
+        let log = conductor.tail();
+        assert!(log.contains(word), "{arguments:?}: {log}");
+        assert!(!log.contains("geheim"), "{log}");
+    }
+    let node = json!({"driver": "fake-hardware"});
+    conductor.api.expect(201, "POST", "/v1/nodes", node).await;
+}
+
+#[actix_web::test]
+async fn sigterm_answers_every_request_it_took() {
+    let mut conductor = Conductor::start(4, true).await;
+    let mut uuids = Vec::new();
+    for number in 0..8 {
+        let node = json!({"driver": "fake-hardware", "name": format!("n-{number}")});
+        let node = conductor.api.expect(201, "POST", "/v1/nodes", node).await;
+        uuids.push(node["uuid"].as_str().unwrap().to_owned());
+    }
+    let address = conductor.api.url.trim_start_matches("http://").to_owned();
+    let clients = uuids.iter().map(|uuid| {
+        let (address, uuid) = (address.clone(), uuid.clone());
+        actix_web::rt::spawn(async move { asks_until_nobody_listens(&address, &uuid).await })
+    });
+    let clients: Vec<_> = clients.collect();
+    let api = conductor.api.clone();
+    eventually("every client has been answered a few times", async || {
+        for uuid in &uuids {
+            api.node_when(uuid, "changed", |node| node["extra"].get("k3").is_some())
+                .await;
+        }
+        Some(())
+    })
+    .await;
+    let (status, took) = conductor.terminate().await;
+    assert_eq!(status.code(), Some(0), "{}", conductor.tail());
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    let promised: Vec<usize> = join_all(clients)
+        .await
+        .into_iter()
+        .map(|promised| promised.unwrap())
+        .collect();
+    conductor.start_again().await;
+    for (uuid, promised) in uuids.iter().zip(promised) {
+        let node = conductor.api.node(uuid).await;
+        let kept = node["extra"].as_object().unwrap().len();
+        assert_eq!(kept, promised, "what was carried out was answered");
+    }
+}
+
+/// Changes a node again and again, each time on a connection of its own, until none can be made any more; answers how many changes
+/// were promised. A connection that brings no answer was closed before its request was read.
+async fn asks_until_nobody_listens(address: &str, uuid: &str) -> usize {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let mut promised = 0;
+    for key in 0.. {
+        let body =
+            json!([{"op": "add", "path": format!("/extra/k{key}"), "value": key}]).to_string();
+        let request = format!(
+            "PATCH /v1/nodes/{uuid} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-OpenStack-Ironic-API-Version: 1.110\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let Ok(mut stream) = tokio::net::TcpStream::connect(address).await else {
+            return promised;
+        };
+        let mut answer = String::new();
+        let sent = stream.write_all(request.as_bytes()).await;
+        let read = stream.read_to_string(&mut answer).await;
+        match answer.split(' ').nth(1) {
+            Some("200") => promised += 1,
+            Some("503" | "409") => {}
+            None if answer.is_empty() => return promised,
+            _ => panic!("{uuid} k{key}: {sent:?} {read:?} {answer:?}"),
+        }
+    }
+    promised
+}
+
+#[actix_web::test]
+async fn stopped_for_longer_than_an_agent_may_be_silent_and_gone_on_with() {
+    let scene = Scene::with(Faults::none().slow_write(Duration::from_secs(12))).await;
+    scene.fleet.power(MAC, true);
+    scene
+        .sees("a write begin", |journal| {
+            !journal.writes_started.is_empty()
+        })
+        .await;
+    scene
+        .conductor
+        .api
+        .reaches(&scene.uuid, "wait call-back")
+        .await;
+    scene.conductor.signal(Signal::STOP);
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    scene.conductor.signal(Signal::CONT);
+    eventually("a word about it in the log", async || {
+        let log = std::fs::read_to_string(scene.conductor.log()).unwrap();
+        log.contains("stood still").then_some(())
+    })
+    .await;
+    scene.ends_well().await;
+}
+
+#[actix_web::test]
+async fn sigterm_does_not_wait_for_an_agent_that_does_not_answer() {
+    let mut conductor = Conductor::start(20, false).await;
+    let uuid = conductor.api.available_node(MAC, Value::Null).await;
+    conductor.api.ask(&uuid, "active").await;
+    conductor.api.reaches(&uuid, "wait call-back").await;
+    let mut puppet = Puppet::start().await;
+    puppet.arrives(&conductor.api, MAC, &uuid).await;
+    puppet.tells_its_steps().await;
+    // It takes the write and never says so.
+    let asked = puppet.command("deploy.execute_deploy_step").await;
+    puppet.keep(&asked, "RUNNING", Value::Null);
+    let (status, took) = conductor.terminate().await;
+    assert_eq!(status.code(), Some(0), "{}", conductor.tail());
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    drop(asked);
+    conductor.start_again().await;
+    let looks = |asked: &Asked| asked.path.starts_with("/v1/commands/0");
+    let look = puppet.until("a look at the write", looks).await;
+    puppet.read(look);
+    puppet.finish("SUCCEEDED", json!({}));
+    puppet.command("standby.get_partition_uuids").await;
+    assert_eq!(puppet.posted.len(), 2, "{:#?}", puppet.posted);
 }

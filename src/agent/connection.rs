@@ -17,6 +17,7 @@ use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 
 use super::callback::{CallbackRules, GuardedResolver};
 use super::pin::{Certificate, Pinned};
+use crate::command::ABSENT_FOR_MS;
 
 /// How agents are called.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,12 @@ const KEPT_CLIENTS_MAX: usize = 512;
 
 /// How long an idle connection may be used again; it is closed after at most twice as long. Agents close theirs after 10 s;
 const IDLE_FOR: Duration = Duration::from_millis(3_500);
+
+/// How long what was sent may stay without an acknowledgement of the other side's kernel before the connection is given up. A kernel
+/// goes on sending for minutes otherwise, also for a process that has died, and a command could arrive after it was found absent.
+const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(4);
+
+const _: () = assert!(ACKNOWLEDGED_WITHIN.as_millis() < ABSENT_FOR_MS as u128);
 
 /// The two ways to call one agent.
 #[derive(Debug, Clone)]
@@ -158,6 +165,7 @@ impl Connections {
                 .timeout(self.settings.command_timeout)
                 .pool_max_idle_per_host(idle_connections)
                 .pool_idle_timeout(IDLE_FOR)
+                .tcp_user_timeout(ACKNOWLEDGED_WITHIN)
                 .user_agent(concat!("upbeat/", env!("CARGO_PKG_VERSION")))
                 .build()
                 .map_err(|error| format!("no HTTP client could be made: {error}"))

@@ -23,4 +23,4 @@ mod tests;
 pub use event::{Entry, Event, PostAnswer, Refusal, Status, Unreadable};
 pub use request::Request;
 pub use state::{Baseline, Command, CommandId, Finish, Instance, Phase};
-pub use step::{Effect, Pace, Step, Verdict, step};
+pub use step::{ABSENT_FOR_MS, Effect, Pace, Step, Verdict, step};

@@ -6,8 +6,9 @@ use super::state::{Baseline, Command, Finish, Instance, Phase};
 use crate::timestamp::Timestamp;
 
 /// How long every survey must show no trace of an unknown command, on the instance that was asked, before it counts as never
-/// arrived. The connection of the POST is closed by then; this covers what was still on its way. In milliseconds.
-const ABSENT_FOR_MS: i64 = 5_000;
+/// arrived. The connection of the POST is closed by then; this covers what was still on its way, so nothing that carries a POST
+/// may go on trying for as long. In milliseconds.
+pub const ABSENT_FOR_MS: i64 = 5_000;
 
 /// When to do it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

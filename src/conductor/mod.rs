@@ -309,13 +309,14 @@ impl Conductor {
                 return Err(error);
             }
         }
-        // Closed without an answer: the actor panicked over this message, or has ended with the node.
-        reply.await.unwrap_or_else(|_| {
-            if self.shared.registry.has(id) {
-                Err(DeliverError::Panicked)
-            } else {
-                Err(DeliverError::NotFound)
-            }
-        })
+        if let Ok(answer) = reply.await {
+            return answer;
+        }
+        // Closed without an answer: the actor panicked over this message, or has ended with the node. The row tells; the registry
+        // may already hold an actor that somebody started who had read the row just before it went.
+        match self.shared.reader.node(Ident::Id(id)).await {
+            Ok(None) => Err(DeliverError::NotFound),
+            Ok(Some(_)) | Err(_) => Err(DeliverError::Panicked),
+        }
     }
 }

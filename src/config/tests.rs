@@ -274,3 +274,51 @@ fn the_host_name_is_never_empty() {
     config.conductor.host = Some("c".to_owned());
     assert_eq!(config.host(), "c");
 }
+
+#[test]
+fn every_number_is_refused_below_nothing_and_beyond_reason_and_told_its_range() {
+    let mut numbers = 0;
+    for (section, settings) in print::sections(&Config::default()) {
+        for (key, value) in settings {
+            if !value.is_integer() {
+                continue;
+            }
+            numbers += 1;
+            for wrong in ["-1", "-9223372036854775808", "9223372036854775807"] {
+                let found = faults(&format!("[{section}]\n{key} = {wrong}\n"));
+                assert!(
+                    found[0].starts_with(&format!("{section}.{key}: must be a whole number from")),
+                    "{key} = {wrong}: {found:?}"
+                );
+            }
+            // Nothing: it switches something off, or is refused with the least there may be.
+            if let Err(Faults(found)) = load_text(&format!("[{section}]\n{key} = 0\n")) {
+                assert!(
+                    found[0].problem.contains("from ") && !found[0].problem.contains("from 0"),
+                    "{key} = 0: {found:?}"
+                );
+            }
+        }
+    }
+    assert!(numbers > 15, "{numbers}");
+}
+
+#[test]
+fn the_longest_times_there_may_be_do_not_overflow() {
+    let config = load_text(
+        "[conductor]\ndeploy_callback_timeout = 2592000\nwrite_image_limit = 2592000\ncommand_limit = 2592000\n",
+    )
+    .unwrap();
+    let limits = config.limits();
+    assert_eq!(limits.deploy_callback_timeout_ms, 2_592_000_000);
+    assert_eq!(limits.write_image_limit_ms, 2_592_000_000);
+    let now = crate::node::Now {
+        at: crate::timestamp::Timestamp(4_102_444_800_000),
+        limits: &limits,
+    };
+    assert_eq!(
+        now.deadline(limits.command_limit_ms).map(|at| at.0),
+        Some(4_105_036_800_000)
+    );
+    assert_eq!(now.deadline(0), None);
+}

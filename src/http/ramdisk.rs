@@ -43,13 +43,22 @@ pub async fn lookup(request: &Request) -> Result<Reply, Error> {
                 .await?;
             match owners.as_slice() {
                 [one] => *one,
-                owners => {
-                    // The agent is told nothing; the operator needs to know what to enter where.
+                // The agent is told nothing; the operator needs to know what to enter where.
+                [] => {
                     let addresses = first_of(&addresses);
                     tracing::info!(
                         addresses,
-                        nodes = owners.len(),
-                        "a lookup found no node: exactly one must have ports with these addresses"
+                        "a lookup found no node: one must have ports with these addresses"
+                    );
+                    return Err(Error::LookupFailed);
+                }
+                several => {
+                    let addresses = first_of(&addresses);
+                    let nodes = first_of(several);
+                    tracing::warn!(
+                        addresses,
+                        nodes,
+                        "a lookup found more than one node: only one may have ports with these addresses; see which port has an address that is not its machine's"
                     );
                     return Err(Error::LookupFailed);
                 }
@@ -194,10 +203,14 @@ fn mac_addresses(list: &str) -> Vec<String> {
     addresses
 }
 
-/// Enough of the addresses to recognise a machine in the log.
-fn first_of(addresses: &[String]) -> String {
+/// Enough of them to recognise a machine in the log.
+fn first_of(names: &[impl ToString]) -> String {
     const SHOWN_MAX: usize = 8;
-    let shown = &addresses[..addresses.len().min(SHOWN_MAX)];
+    let shown: Vec<String> = names
+        .iter()
+        .take(SHOWN_MAX)
+        .map(ToString::to_string)
+        .collect();
     shown.join(",")
 }
 

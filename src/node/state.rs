@@ -429,6 +429,13 @@ pub struct Deadlines {
     pub driver: Option<Timestamp>,
     /// Time to look again at something that makes no noise, such as a machine going off.
     pub look: Option<Timestamp>,
+    /// How often signs of life have moved `liveness` since it was armed.
+    #[serde(default)]
+    pub refreshed: u32,
+    /// By how many milliseconds all of them were moved, while `liveness` is armed, because the conductor was away or could not store
+    /// anything.
+    #[serde(default)]
+    pub moved_ms: i64,
 }
 
 impl Deadlines {

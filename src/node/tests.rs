@@ -1131,7 +1131,7 @@ fn every_waiting_node_says_what_it_waits_for() {
 
 #[test]
 fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
-    let mut world = World::writing();
+    let world = World::writing();
     let told: Vec<&str> = world
         .history
         .iter()
@@ -1148,15 +1148,64 @@ fn the_history_tells_every_phase_of_every_command_and_every_passed_deadline() {
             "2 deploy.execute_deploy_step: accepted as agent 2",
         ]
     );
+}
+
+#[test]
+fn the_history_tells_what_became_of_every_deadline() {
+    let mut world = World::writing();
+    world.history.clear();
+    world.heartbeats(TokenMatch::Right);
+    world.polled(Status::Running, Value::Null);
+    world.go(Event::Resumed { down_for_ms: 2_500 });
     let limit = world.limits.deploy_callback_timeout_ms;
-    world.waits(limit + 7);
-    assert!(
-        world
-            .history
-            .contains(&"liveness deadline reached, handled 7 ms after it".to_owned()),
-        "{:?}",
-        world.history
+    world.waits(limit + 2_507);
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.contains("deadline"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "all deadlines moved by 2.5 s, for which the conductor was away",
+            "liveness deadline reached, handled 7 ms after it",
+            "driver deadline armed: in 60.0 s",
+            "liveness deadline dropped: signs of life had moved it 6 times, absences of the conductor by 2.5 s",
+        ]
     );
+    assert_eq!(
+        (
+            world.node.deadlines.refreshed,
+            world.node.deadlines.moved_ms
+        ),
+        (0, 0)
+    );
+
+    let mut world = World::available();
+    world.history.clear();
+    world.asks(Verb::Active);
+    world.driver_says_yes();
+    world.boots();
+    let told: Vec<&str> = world
+        .history
+        .iter()
+        .map(String::as_str)
+        .filter(|line| line.contains("deadline"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "driver deadline armed: in 60.0 s",
+            "liveness deadline armed: in 1800.0 s",
+            "step deadline armed: in 3600.0 s",
+        ]
+    );
+    let mut world = World::active();
+    world.history.clear();
+    world.at += 1;
+    world.go(Event::Resumed { down_for_ms: 2_500 });
+    assert!(world.history.is_empty(), "{:?}", world.history);
 }
 
 #[test]

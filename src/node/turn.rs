@@ -38,6 +38,7 @@ impl<'a> Turn<'a> {
 
     pub(super) fn reply(mut self, reply: Reply, outcome: Outcome) -> Step {
         self.note_commands();
+        self.note_deadlines();
         if self.node != *self.before {
             self.node.version = self.before.version + 1;
             if !only_liveness_changed(self.before, &self.node) {
@@ -71,6 +72,52 @@ impl<'a> Turn<'a> {
         }
         for line in lines {
             self.note(Severity::Info, "command", line);
+        }
+    }
+
+    /// The history tells which deadlines were armed and what became of the one that signs of life move; one that has passed is told
+    /// where that is noticed.
+    fn note_deadlines(&mut self) {
+        let (before, deadlines) = (&self.before.deadlines, &self.node.deadlines);
+        let is_new_command = self.node.commands_planned != self.before.commands_planned;
+        let is_new_call = self.node.driver_calls_made != self.before.driver_calls_made;
+        let armed = [
+            ("step", deadlines.step.filter(|_| is_new_command)),
+            ("driver", deadlines.driver.filter(|_| is_new_call)),
+            (
+                "liveness",
+                deadlines.liveness.filter(|_| before.liveness.is_none()),
+            ),
+        ];
+        let mut lines: Vec<String> = armed
+            .into_iter()
+            .filter_map(|(name, at)| Some((name, self.now.at, at?)))
+            .map(|(name, now, at)| {
+                format!(
+                    "{name} deadline armed: in {:.1} s",
+                    seconds(at.ms_since(now))
+                )
+            })
+            .collect();
+        if deadlines.liveness.is_none() {
+            if before.liveness.is_some() {
+                let mut line = format!(
+                    "liveness deadline dropped: signs of life had moved it {} times",
+                    before.refreshed
+                );
+                if before.moved_ms != 0 {
+                    line.push_str(&format!(
+                        ", absences of the conductor by {:.1} s",
+                        seconds(before.moved_ms)
+                    ));
+                }
+                lines.push(line);
+            }
+            self.node.deadlines.refreshed = 0;
+            self.node.deadlines.moved_ms = 0;
+        }
+        for line in lines {
+            self.note(Severity::Info, "deadline", line);
         }
     }
 
@@ -200,6 +247,7 @@ impl<'a> Turn<'a> {
         }
         if self.node.deadlines.liveness.is_some() {
             self.refresh_liveness();
+            self.node.deadlines.refreshed = self.node.deadlines.refreshed.saturating_add(1);
         }
     }
 
@@ -213,11 +261,28 @@ impl<'a> Turn<'a> {
     pub(super) fn forget_agent(&mut self) {
         self.node.session = None;
         self.node.command = self.node.command.take().map(Command::abandoned);
+        let Deadlines {
+            driver,
+            refreshed,
+            moved_ms,
+            ..
+        } = self.node.deadlines;
         self.node.deadlines = Deadlines {
-            driver: self.node.deadlines.driver,
+            driver,
+            refreshed,
+            moved_ms,
             ..Deadlines::default()
         };
     }
+}
+
+/// For texts.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a time that is told with one decimal"
+)]
+pub(super) fn seconds(ms: i64) -> f64 {
+    ms as f64 / 1_000.0
 }
 
 /// One line of the ledger.
@@ -245,6 +310,7 @@ pub(super) fn only_liveness_changed(before: &Node, after: &Node) -> bool {
     masked.version = before.version;
     masked.updated_at = before.updated_at;
     masked.deadlines.liveness = before.deadlines.liveness;
+    masked.deadlines.refreshed = before.deadlines.refreshed;
     if let (Some(masked), Some(before)) = (&mut masked.session, &before.session) {
         masked.last_heartbeat_at = before.last_heartbeat_at;
         masked.last_contact_at = before.last_contact_at;

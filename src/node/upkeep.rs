@@ -5,7 +5,7 @@ use super::deploy::DeployPhase;
 use super::effect::{Severity, Step};
 use super::outcome::Outcome;
 use super::state::{Maintenance, Node, Provision};
-use super::turn::Turn;
+use super::turn::{Turn, seconds};
 use crate::command;
 
 /// The `fault` of a node in quarantine.
@@ -18,6 +18,13 @@ pub const QUARANTINE_FAULT: &str = "conductor failure";
 /// A step gets the absence on top of its limit, since an absence can't be told from a clock that was set forward.
 pub(super) fn resumed(mut turn: Turn<'_>, down_for_ms: i64) -> Step {
     move_times(&mut turn.node, down_for_ms);
+    if down_for_ms != 0 && turn.node.next_deadline().is_some() {
+        let line = format!(
+            "all deadlines moved by {:.1} s, for which the conductor was away",
+            seconds(down_for_ms)
+        );
+        turn.note(Severity::Info, "deadline", line);
+    }
     turn.repeat_driver_call();
     answers::tell_command(turn, command::Event::Recovered, Outcome::Resumed)
 }
@@ -75,6 +82,7 @@ pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms:
     {
         if let (Some(mine), Some(other)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
             *mine = other;
+            node.deadlines.refreshed = seen.deadlines.refreshed;
         }
         if let (Some(mine), Some(other)) = (&mut node.session, &seen.session) {
             mine.last_heartbeat_at = mine.last_heartbeat_at.max(other.last_heartbeat_at);
@@ -94,6 +102,9 @@ pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms:
 /// Moves every time that is awaited, or counted from.
 fn move_times(node: &mut Node, by_ms: i64) {
     let deadlines = &mut node.deadlines;
+    if deadlines.liveness.is_some() {
+        deadlines.moved_ms = deadlines.moved_ms.saturating_add(by_ms);
+    }
     let asked_again = node
         .session
         .as_mut()

@@ -1,6 +1,7 @@
 //! The agent client against small servers: each way an answer can come, or not come, and what it counts as.
 
 mod recorded;
+mod scenarios;
 mod server;
 mod tls;
 

@@ -19,9 +19,9 @@ const P384_KEY: &str = include_str!("../fixtures/tls/p384-sha512.key");
 const P384_FINGERPRINT: &str = "54d7fcdd3320992a181d61a813b673f62cc21462bf3744ba7e307aace543693f";
 
 /// A certificate and its key, in PEM.
-struct Identity {
-    certificate: String,
-    key: String,
+pub struct Identity {
+    pub certificate: String,
+    pub key: String,
 }
 
 fn p384() -> Identity {
@@ -31,7 +31,7 @@ fn p384() -> Identity {
     }
 }
 
-fn p256() -> Identity {
+pub fn p256() -> Identity {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     Identity {
         certificate: made.cert.pem(),
@@ -49,7 +49,7 @@ impl ResolvesServerCert for Shows {
     }
 }
 
-fn config(
+pub fn config(
     certificate: &str,
     key: &str,
     versions: &[&'static SupportedProtocolVersion],
@@ -65,7 +65,7 @@ fn config(
         .with_cert_resolver(Arc::new(Shows(Arc::new(CertifiedKey::new(chain, key)))))
 }
 
-const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
+pub const BOTH: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13, &rustls::version::TLS12];
 
 fn secure_target(port: u16, certificate: Option<&str>) -> Target {
     Target {

@@ -7,5 +7,7 @@
 mod support;
 
 mod crossing;
+mod meanwhile;
 mod outage;
 mod quarantine;
+mod reboots;

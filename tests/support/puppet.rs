@@ -171,7 +171,17 @@ impl Puppet {
         entry
     }
 
-    /// Says that the command taken last has come to its end.
+    /// Works on a command that somebody else has given it.
+    pub fn begins(&mut self, command: &str) {
+        let name = command.split_once('.').unwrap().1;
+        self.listed.push(json!({
+            "id": format!("00000000-0000-4000-8000-{:012}", self.listed.len() + 1),
+            "command_name": name, "command_params": {}, "command_status": "RUNNING",
+            "command_error": null, "command_result": null,
+        }));
+    }
+
+    /// Says that the command it began last has come to its end.
     pub fn finish(&mut self, status: &str, result: Value) {
         let entry = self.listed.last_mut().unwrap();
         entry["command_status"] = status.into();

@@ -43,19 +43,11 @@ pub(super) fn silent(node: &Node, deploy: &Deploy, now: Now<'_>) -> String {
         .session
         .as_ref()
         .and_then(|session| session.last_contact_at);
-    let trouble = node
-        .session
-        .as_ref()
-        .and_then(|session| session.trouble.as_deref())
-        .map(|trouble| format!(" Last attempt: {trouble}."))
-        .unwrap_or_default();
+    let trouble = trouble_with(node, "Last attempt");
     match heard {
         Some(heard) => format!(
             "The agent went silent while {}: nothing was heard for {} s (deploy_callback_timeout is {limit_s} s).{trouble} Look at the machine's console and network, then deploy again.",
-            match in_progress(node, deploy) {
-                Some(what) => format!("{what} was in progress"),
-                None => deploy.phase.name().to_owned(),
-            },
+            phase_of(node, deploy),
             now.at.ms_since(heard) / 1_000,
         ),
         None => format!(
@@ -70,14 +62,22 @@ pub(super) fn step_too_long(node: &Node, deploy: &Deploy, now: Now<'_>) -> Strin
         .command
         .as_ref()
         .map_or(0, |command| now.at.ms_since(command.planned_at) / 1_000);
+    let trouble = trouble_with(node, "In its way");
     format!(
-        "The deployment failed: {} has not ended after {since} s although the agent lives (see write_image_limit and command_limit). Look at the machine's console, then deploy again.",
-        in_progress(node, deploy).unwrap_or_else(|| deploy.phase.name().to_owned()),
+        "The deployment failed: {} has not ended after {since} s although the agent lives (see write_image_limit and command_limit).{trouble} Look at the machine's console, then deploy again.",
+        work_of(node, deploy).unwrap_or_else(|| deploy.phase.name().to_owned()),
     )
 }
 
-/// What the agent was asked to do: its own step, or a command of the conductor.
-fn in_progress(node: &Node, deploy: &Deploy) -> Option<String> {
+fn phase_of(node: &Node, deploy: &Deploy) -> String {
+    match work_of(node, deploy) {
+        Some(work) => format!("{work} was in progress"),
+        None => deploy.phase.name().to_owned(),
+    }
+}
+
+/// What the agent is to do, by the name operators know.
+fn work_of(node: &Node, deploy: &Deploy) -> Option<String> {
     let command = node.open_command()?;
     Some(match deploy.current_step() {
         Some(step) if !step.is_core() || step.step == WRITE_IMAGE => {
@@ -85,6 +85,15 @@ fn in_progress(node: &Node, deploy: &Deploy) -> Option<String> {
         }
         _ => command.request.full_name().to_owned(),
     })
+}
+
+/// What is wrong with reaching the agent, as a sentence that begins with `called`; nothing if nothing is.
+fn trouble_with(node: &Node, called: &str) -> String {
+    node.session
+        .as_ref()
+        .and_then(|session| session.trouble.as_deref())
+        .map(|trouble| format!(" {called}: {trouble}."))
+        .unwrap_or_default()
 }
 
 fn what(attributes: &Attributes, deploy: &Deploy) -> String {
@@ -115,7 +124,7 @@ fn advice(kind: &str, message: &str) -> &'static str {
             "Check that image_os_hash_value (or image_checksum) in instance_info belongs to this image and that the image on the server is whole, then deploy again."
         }
         "ImageDownloadOutofSpaceError" => {
-            "The ramdisk has too little memory to hold the image; use a raw image, which is streamed to the disk, or a machine with more memory."
+            "The ramdisk has too little memory to hold the image; use a raw image, which is streamed to the disk, or a machine with more memory, then deploy again."
         }
         "ImageDownloadError" | "ImageDownloadTimeoutError" | "ImageDownloadFatalError" => {
             "Check that image_source exists and can be reached from the machine's network, then deploy again."
