@@ -56,3 +56,28 @@ fn a_lookup_is_answered_only_while_a_deploy_waits_for_it() {
         assert_eq!(step.reply, Reply::Refused(Refused::TokenWrong));
     }
 }
+
+#[test]
+fn the_wait_for_an_agent_goes_on_under_the_one_that_comes_after_it() {
+    let mut world = reissuing(World::writing());
+    world.go(Event::Resumed { down_for_ms: 2_500 });
+    world.at += 5_000;
+    lookup(&mut world);
+    let before = world.node.deadlines.clone();
+    assert!(before.refreshed > 0 && before.moved_ms == 2_500);
+    world.history.clear();
+    world.at += 15_000;
+    world.agent_says(AgentEvent::PollFailed(Unreadable::NobodyListens));
+    assert_eq!(
+        (world.state(), &world.node.session),
+        ("wait call-back", &None)
+    );
+    // Nobody is told that the deadline was dropped or armed, so what is counted of it goes on too.
+    let after = &world.node.deadlines;
+    assert_eq!(
+        (after.refreshed, after.moved_ms),
+        (before.refreshed, before.moved_ms)
+    );
+    let told = |line: &String| line.contains("liveness deadline");
+    assert!(!world.history.iter().any(told), "{:?}", world.history);
+}
