@@ -139,6 +139,8 @@ pub struct Agent {
     pub command_timeout: u64,
     /// Seconds connecting to an agent may take, TLS handshake included.
     pub connect_timeout: u64,
+    /// Most requests to agents at once; more wait for their turn.
+    pub requests_max: usize,
     /// Longest pause between two looks at a running command, in seconds.
     pub poll_interval_max: u64,
     /// Longest answer of an agent that is read, in bytes.
@@ -233,6 +235,7 @@ impl Default for Agent {
             allow_callback_host_names: false,
             command_timeout: 60,
             connect_timeout: 10,
+            requests_max: 1000,
             poll_interval_max: 10,
             response_bytes_max: 64 << 20,
             token_key_file: None,

@@ -3,6 +3,8 @@
 //! Called by the command line for `serve` and, with a hook for the power of its machines, by the demo. It never decides anything
 //! about nodes.
 
+mod open_files;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -266,6 +268,7 @@ fn conductor_settings(config: &Config, host: String) -> Settings {
             window: Duration::from_secs(config.conductor.actor_restarts_window),
         },
         limits: config.limits(),
+        agent_requests_max: config.agent.requests_max,
         poll_interval_max_ms: config.agent.poll_interval_max.saturating_mul(1_000),
     }
 }
@@ -274,12 +277,15 @@ fn http_settings(config: &Config) -> HttpSettings {
     let rules = config.callback_rules();
     let check = Arc::new(move |url: &str| agent::check_callback_url(url, &rules));
     let mut settings = HttpSettings::new(config.api.listen, check);
+    let open_files = open_files::allow_all();
     settings.public_endpoint = config.api.public_endpoint.clone();
     if config.api.workers > 0 {
         settings.workers = config.api.workers;
     } else if let Ok(cores) = std::thread::available_parallelism() {
         settings.workers = cores.get();
     }
+    settings.connections_per_worker_max =
+        open_files::connections_per_worker(open_files, config.agent.requests_max, settings.workers);
     settings.agent_body_bytes_max = config.api.max_body_bytes;
     settings.body_bytes_max = config.api.max_provision_body_bytes;
     settings.page_items_max = config.api.max_limit;

@@ -64,6 +64,7 @@ on_both! {
     cases::many_saves_share_a_commit,
     cases::a_bad_save_fails_alone,
     cases::a_full_queue_is_told_at_once,
+    cases::whoever_waits_for_a_place_gets_one_and_takes_none_from_others,
     cases::facts_are_set_once,
     cases::odd_texts_are_stored,
     cases::closing_stores_what_is_queued,

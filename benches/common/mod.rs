@@ -2,8 +2,10 @@
 
 #![allow(dead_code, reason = "each bench uses a part of it")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -13,6 +15,7 @@ use upbeat::node::deploy::{Deploy, DeployPhase};
 use upbeat::node::{
     Attributes, BootMode, Limits, Node, NodeId, Now, Port, PortId, Provision, Session,
 };
+use upbeat::serve::Running;
 use upbeat::store::{self, Change, Save, StoreSettings};
 use upbeat::timestamp::Timestamp;
 
@@ -43,9 +46,28 @@ pub fn choose_tls() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
+/// An HTTP client that uses no connection the conductor may be about to close.
+pub fn client() -> reqwest::Client {
+    reqwest::Client::builder()
+        .pool_idle_timeout(Duration::from_secs(2))
+        .build()
+        .expect("an HTTP client")
+}
+
 /// A stable id for node or port number `number`.
 pub fn id(number: u64) -> uuid::Uuid {
     uuid::Uuid::from_u128(0x5eed_0000_0000_4000_8000_0000_0000_0000 | u128::from(number))
+}
+
+/// The address of the port of node number `number`.
+pub fn mac(number: u64) -> String {
+    format!(
+        "52:54:{:02x}:{:02x}:{:02x}:{:02x}",
+        number >> 24 & 0xff,
+        number >> 16 & 0xff,
+        number >> 8 & 0xff,
+        number & 0xff
+    )
 }
 
 /// A node with one port, ready for use.
@@ -68,13 +90,7 @@ pub fn available(number: u64, now: Timestamp) -> Node {
         id: PortId(id(1_000_000 + number)),
         created_at: now,
         updated_at: None,
-        address: format!(
-            "52:54:{:02x}:{:02x}:{:02x}:{:02x}",
-            number >> 24 & 0xff,
-            number >> 16 & 0xff,
-            number >> 8 & 0xff,
-            number & 0xff
-        ),
+        address: mac(number),
         name: None,
         pxe_enabled: true,
         extra: Default::default(),
@@ -164,4 +180,150 @@ pub fn percentiles(mut all: Vec<Duration>) -> (Duration, Duration) {
     all.sort_unstable();
     let at = |percent: usize| all[(all.len() - 1) * percent / 100];
     (at(50), at(99))
+}
+
+/// Median, 99th of a hundred, and the most.
+pub fn spread(mut all: Vec<Duration>) -> String {
+    all.sort_unstable();
+    let most = all.last().copied().unwrap_or_default();
+    if all.is_empty() {
+        return "nothing was measured".to_owned();
+    }
+    let (median, slow) = percentiles(all);
+    format!("{median:.1?} median, {slow:.1?} for 99 %, {most:.1?} at most")
+}
+
+/// Answers by status, with how long each took.
+#[derive(Default)]
+pub struct Answers(Mutex<BTreeMap<u16, Vec<Duration>>>);
+
+impl Answers {
+    /// One more; status 0 for none at all.
+    pub fn add(&self, status: u16, took: Duration) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(status).or_default().push(took);
+    }
+
+    /// All there are; begins anew.
+    pub fn take(&self) -> BTreeMap<u16, Vec<Duration>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All there are, in words; begins anew.
+    pub fn summary(&self) -> String {
+        let all = self.take();
+        let each = all
+            .into_iter()
+            .map(|(status, took)| format!("{} answered {status} ({})", took.len(), spread(took)));
+        each.collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Resident memory of this process in MB: now, and at most.
+pub fn resident_mb() -> (u64, u64) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let of = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name));
+        let kb = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+        kb.unwrap_or(0) / 1024
+    };
+    (of("VmRSS:"), of("VmHWM:"))
+}
+
+/// The first number on the command line.
+pub fn number_argument() -> Option<u64> {
+    std::env::args().skip(1).find_map(|text| text.parse().ok())
+}
+
+/// Log lines are made as in a real conductor, and thrown away.
+pub fn log_to_nowhere() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::INFO)
+        .with_writer(std::io::sink)
+        .init();
+}
+
+/// Notes in the database at `url` that its conductor was last alive at `at`.
+pub async fn note_alive_at(url: &str, at: Timestamp) {
+    let store = store::open(&StoreSettings {
+        url: url.to_owned(),
+        readers: 1,
+        host: "bench".to_owned(),
+        queue_max: 10,
+    })
+    .expect("a database");
+    let text = at.0.to_string();
+    let noted = store.writer.set_meta("conductor_alive_at", &text);
+    noted.await.expect("a note");
+    store.handle.close().await;
+}
+
+/// Longest that anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A conductor's API as benches look at it.
+#[derive(Clone)]
+pub struct Api {
+    /// `http://address:port`
+    pub url: String,
+    client: reqwest::Client,
+}
+
+impl Api {
+    /// That of `running`.
+    pub fn new(running: &Running) -> Api {
+        Api {
+            url: format!("http://{}", running.address),
+            client: client(),
+        }
+    }
+
+    /// All metrics.
+    pub async fn text(&self) -> String {
+        let url = format!("{}/metrics", self.url);
+        let answer = self.client.get(url).send().await.expect("metrics");
+        answer.text().await.expect("text")
+    }
+
+    /// One metric; 0 if there is none of this name with these labels.
+    pub async fn metric(&self, name: &str) -> f64 {
+        metric_in(&self.text().await, name)
+    }
+
+    /// Waits until a metric is as wished.
+    pub async fn until(&self, name: &str, wished: impl Fn(f64) -> bool) {
+        let began = Instant::now();
+        loop {
+            let value = self.metric(name).await;
+            if wished(value) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{name} stays at {value}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// A histogram's buckets in short.
+    pub async fn buckets(&self, name: &str) -> String {
+        let text = self.text().await;
+        let mut found = Vec::new();
+        for line in text
+            .lines()
+            .filter(|line| line.starts_with(&format!("{name}_bucket")))
+        {
+            let bound = line.split("le=\"").nth(1);
+            let bound = bound.and_then(|rest| rest.split('"').next());
+            if let (Some(bound), Some(count)) = (bound, line.rsplit(' ').next()) {
+                found.push(format!("{count} within {bound} s"));
+            }
+        }
+        found.join(", ")
+    }
+}
+
+/// One metric of all; 0 if there is none of this name with these labels.
+pub fn metric_in(text: &str, name: &str) -> f64 {
+    text.lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))
+        .map_or(0.0, |value| value.parse().expect("a number"))
 }

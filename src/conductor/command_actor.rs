@@ -14,6 +14,7 @@ use actix::{
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::calls::{InProgress, Kind, Turn};
 use super::measure;
 use super::node_actor::{NodeActor, Tell};
 use super::shared::Shared;
@@ -50,12 +51,22 @@ pub(super) struct CommandActor {
     failures: Pauses,
     /// A request that has not begun yet.
     waiting: Option<SpawnHandle>,
+    /// A request that waits for its turn.
+    queued: Option<Queued>,
     /// A request is under way.
     busy: bool,
     /// Asked for meanwhile; begun when that request has ended. The newest counts.
     next: Option<Do>,
+    _in_progress: InProgress,
     /// Closed when the node lets go of this actor.
     leash: watch::Receiver<()>,
+}
+
+/// What is to be done when the turn comes. A newer wish takes the place in the queue over.
+struct Queued {
+    kind: Kind,
+    handle: SpawnHandle,
+    job: Do,
 }
 
 /// A node's hold on the actor of its open command. Dropping it ends the actor and closes the connection of a request that is
@@ -84,6 +95,7 @@ impl CommandActor {
         let (hold, leash) = watch::channel(());
         let address = supervise::start(arbiter, 8, intensity, move |_| {
             let actor = CommandActor {
+                _in_progress: shared.calls.begin(),
                 shared,
                 node,
                 command,
@@ -91,6 +103,7 @@ impl CommandActor {
                 since: Instant::now(),
                 failures: Pauses::new(Duration::from_millis(500), Duration::from_secs(15)),
                 waiting: None,
+                queued: None,
                 busy: false,
                 next: None,
                 leash,
@@ -119,6 +132,7 @@ impl CommandActor {
         if delay.is_zero() {
             return self.request(job, context);
         }
+        self.leave_queue(context);
         self.waiting =
             Some(context.run_later(delay, move |actor, context| actor.request(job, context)));
     }
@@ -131,20 +145,56 @@ impl CommandActor {
                 let longest = Duration::from_millis(self.shared.settings.poll_interval_max_ms);
                 (self.since.elapsed() / POLL_AGE_DIVISOR)
                     .max(POLL_SHORTEST)
+                    .max(self.shared.calls.pause_between_looks())
                     .min(longest.max(POLL_SHORTEST))
             }
             Pace::Backoff => self.failures.next_pause(),
         }
     }
 
+    /// Does it as soon as there is a turn.
     fn request(&mut self, job: Do, context: &mut Context<Self>) {
         self.waiting = None;
+        let kind = Kind::of(&job.effect);
+        if let Some(queued) = &mut self.queued
+            && queued.kind == kind
+        {
+            queued.job = job;
+            return;
+        }
+        self.leave_queue(context);
+        if let Some(turn) = self.shared.calls.try_turn(kind) {
+            return self.ask(job, turn, context);
+        }
+        let shared = self.shared.clone();
+        let waiting = async move { shared.calls.turn(kind).await }.into_actor(self);
+        let handle = context.spawn(waiting.map(|turn, actor, context| {
+            let Some(queued) = actor.queued.take() else {
+                return;
+            };
+            let is_look = !matches!(queued.job.effect, Effect::Post);
+            if is_look && actor.shared.draining.load(Ordering::Acquire) {
+                return;
+            }
+            actor.ask(queued.job, turn, context);
+        }));
+        self.queued = Some(Queued { kind, handle, job });
+    }
+
+    fn leave_queue(&mut self, context: &mut Context<Self>) {
+        if let Some(queued) = self.queued.take() {
+            context.cancel_future(queued.handle);
+        }
+    }
+
+    fn ask(&mut self, job: Do, turn: Turn, context: &mut Context<Self>) {
         self.busy = true;
         let agents = self.shared.agents.clone();
         let attempt = job.attempt;
         let (node, id) = (self.node, self.command);
         let asking = async move {
             let event = ask(&agents, job).await;
+            drop(turn);
             tracing::debug!(node.id = %node, command.id = %id, attempt, answer = ?brief(&event), "asked the agent");
             event
         };
@@ -234,6 +284,7 @@ impl Supervised for CommandActor {
     fn restarting(&mut self, _: &mut Context<Self>) {
         // Whatever was under way is gone with the old context; the node finds out by reading the agent.
         self.waiting = None;
+        self.queued = None;
         self.busy = false;
         self.next = None;
         self.parent.do_send(Tell(Event::Resumed { down_for_ms: 0 }));

@@ -8,6 +8,7 @@
 //! The HTTP side calls [`Conductor::deliver`] and its siblings; node actors call `crate::node::step`, the store, the drivers and
 //! the agent client. Nothing here decides what becomes of a node.
 
+mod calls;
 mod command_actor;
 mod effects;
 mod measure;
@@ -28,6 +29,7 @@ use tokio::sync::oneshot;
 pub use self::shared::Settings;
 pub use self::token::{MASKED, TokenKey};
 
+use self::calls::Calls;
 use self::node_actor::Start;
 use self::registry::Registry;
 use self::shared::Shared;
@@ -110,6 +112,7 @@ impl Conductor {
             .map(|_| Arbiter::new())
             .collect();
         let registry = Registry::new(arbiters.iter().map(Arbiter::handle).collect());
+        let calls = Calls::new(settings.agent_requests_max, &connections.metrics);
         let shared = Shared {
             settings,
             clock: connections.clock,
@@ -118,6 +121,7 @@ impl Conductor {
             writer: connections.writer,
             drivers: connections.drivers,
             agents: connections.agents,
+            calls,
             metrics: connections.metrics,
             registry,
             draining: AtomicBool::new(false),

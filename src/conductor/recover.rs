@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::measure;
+use super::measure::{self, ComingBack, Recovery};
 use super::node_actor::Start;
 use super::shared::Shared;
 use crate::node::QUARANTINE_FAULT;
@@ -24,16 +24,21 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
     count_quarantined(shared).await?;
     let waiting = shared.reader.waiting().await?;
     let recovered = waiting.len();
+    let recovery = Recovery::begin(&shared.metrics, shared.clock, recovered);
     for node in waiting {
         measure::recovered(&shared.metrics, &node);
         if measure::is_sent(&node) {
             shared.unanswered.fetch_add(1, Ordering::AcqRel);
         }
+        let id = node.id;
         let start = Start {
             down_for_ms,
             quarantine: None,
+            // Nobody can have been heard yet, so it is as it was read.
+            row: Some(Box::new(node)),
+            coming_back: Some(ComingBack(recovery.clone())),
         };
-        shared.registry.start(shared, node.id, start);
+        shared.registry.start(shared, id, start);
     }
     Ok(recovered)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use super::calls::Calls;
 use super::registry::Registry;
 use super::supervise::Intensity;
 use super::token::TokenKey;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub intensity: Intensity,
     /// How long things may take.
     pub limits: Limits,
+    /// How many requests to agents may be under way at once.
+    pub agent_requests_max: usize,
     /// The longest pause between two looks at a running command, in milliseconds.
     pub poll_interval_max_ms: u64,
 }
@@ -39,6 +42,7 @@ pub(super) struct Shared {
     pub(super) writer: Writer,
     pub(super) drivers: Drivers,
     pub(super) agents: AgentClient,
+    pub(super) calls: Calls,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
     /// Set when the conductor is about to stop: agents are not asked anything new.

@@ -114,6 +114,7 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                 ),
                 ("command_timeout", number(agent.command_timeout)),
                 ("connect_timeout", number(agent.connect_timeout)),
+                ("requests_max", number(agent.requests_max)),
                 ("poll_interval_max", number(agent.poll_interval_max)),
                 ("response_bytes_max", number(agent.response_bytes_max)),
                 ("token_key_file", path(&agent.token_key_file)),

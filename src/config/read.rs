@@ -143,6 +143,7 @@ fn read_agent(from: &mut Section<'_>, default: Agent) -> Agent {
         ),
         command_timeout: from.number("command_timeout", default.command_timeout, 1..=DAY),
         connect_timeout: from.number("connect_timeout", default.connect_timeout, 1..=3600),
+        requests_max: from.number("requests_max", default.requests_max, 4..=10_000),
         poll_interval_max: from.number("poll_interval_max", default.poll_interval_max, 1..=3600),
         response_bytes_max: from.number(
             "response_bytes_max",

@@ -75,19 +75,14 @@ pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms:
         let nonce = node.session.as_ref().map(|session| session.nonce.clone());
         (node.commands_planned, node.driver_calls_made, nonce)
     };
-    // A row that is newer than what was seen was made from it, so it has all of it, with times that may have moved since.
+    // A row that is newer than what was seen was made from it, so it has all of it, with times that may have moved since. Otherwise
+    // what was seen is that row, with signs of life and times that were moved.
     if let Some(seen) = seen
         && seen.version >= row.version
         && wait(seen) == wait(&node)
     {
-        if let (Some(mine), Some(other)) = (&mut node.deadlines.liveness, seen.deadlines.liveness) {
-            *mine = other;
-            node.deadlines.refreshed = seen.deadlines.refreshed;
-        }
-        if let (Some(mine), Some(other)) = (&mut node.session, &seen.session) {
-            mine.last_heartbeat_at = mine.last_heartbeat_at.max(other.last_heartbeat_at);
-            mine.last_contact_at = mine.last_contact_at.max(other.last_contact_at);
-        }
+        node = seen.clone();
+        node.version = row.version;
     }
     // A moment is not worth a change.
     if held_for_ms >= 1_000 {

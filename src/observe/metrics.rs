@@ -22,6 +22,9 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// A gauge of seconds.
 pub type Seconds = Gauge<f64, AtomicU64>;
 
+/// A gauge of things that can be counted.
+pub type Count = Gauge;
+
 /// What a heartbeat came to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct OutcomeLabel {
@@ -50,6 +53,29 @@ pub struct CommandLabel {
     pub command: &'static str,
     /// How it ended.
     pub outcome: &'static str,
+}
+
+/// Which command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct CommandNameLabel {
+    /// Full name, for example `deploy.execute_deploy_step`.
+    pub command: &'static str,
+}
+
+/// Which command, and how it was found out what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct ResolutionLabel {
+    /// Full name, for example `deploy.execute_deploy_step`.
+    pub command: &'static str,
+    /// `found`, `never_arrived`, `refused`, `instance_lost` or `given_up`.
+    pub resolution: &'static str,
+}
+
+/// Which kind of deadline.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct DeadlineLabel {
+    /// `liveness`, `step`, `driver` or `look`.
+    pub deadline: &'static str,
 }
 
 /// Which kind of actor was restarted, and why.
@@ -92,10 +118,31 @@ pub struct Metrics {
     pub nodes: Family<ProvisionStateLabel, Gauge>,
     /// `upbeat_commands_total{command,outcome}`: agent commands that ended.
     pub commands: Family<CommandLabel, Counter>,
+    /// `upbeat_dispatches_total{command}`: POSTs to agents asked for; each attempt of a command is one.
+    pub dispatches: Family<CommandNameLabel, Counter>,
+    /// `upbeat_busy_answers_total`: POSTs that an agent answered with being busy (409, or 500 of old agents).
+    pub busy_answers: Counter,
+    /// `upbeat_unknown_outcomes_total{command}`: POSTs of which it was not known whether they arrived; those found so in the store
+    /// at start are counted too.
+    pub unknown_outcomes: Family<CommandNameLabel, Counter>,
+    /// `upbeat_unknown_resolutions_total{command,resolution}`: what became of them, each once.
+    pub unknown_resolutions: Family<ResolutionLabel, Counter>,
     /// `upbeat_commands_unknown`: agent commands of which nobody knows at the moment whether they arrived.
     pub commands_unknown: Gauge,
     /// `upbeat_command_gap_seconds`: from a command's end being known to the next one of the same node being sent.
     pub command_gap_seconds: Histogram,
+    /// `upbeat_agent_requests`: requests to agents that are under way.
+    pub agent_requests: Gauge,
+    /// `upbeat_agent_requests_waiting`: requests to agents that wait for their turn, because as many as may be are under way.
+    pub agent_requests_waiting: Gauge,
+    /// `upbeat_deadline_lateness_seconds{deadline}`: from a deadline's time to what it meant being stored.
+    pub deadline_lateness_seconds: Histograms<DeadlineLabel>,
+    /// `upbeat_recovery_seconds`: from the start of the conductor until every node that waited was back; 0 until then.
+    pub recovery_seconds: Seconds,
+    /// `upbeat_recovery_nodes`: nodes that waited for something when the conductor started.
+    pub recovery_nodes: Gauge,
+    /// `upbeat_recovery_nodes_left`: those of them that are not back yet.
+    pub recovery_nodes_left: Gauge,
     /// `upbeat_mailbox_refused_total`: events refused because a node's queue was full.
     pub mailbox_refused: Counter,
     /// `upbeat_actor_restarts_total{actor,cause}`: actors started again after they failed.
@@ -131,6 +178,13 @@ fn request_buckets() -> Histogram {
     Histogram::new(exponential_buckets(1e-3, 2.0, 15))
 }
 
+/// From 1 ms to 65 s, with a bound at 1 s: no deadline should be later.
+fn lateness_buckets() -> Histogram {
+    Histogram::new([
+        0.001, 0.004, 0.016, 0.064, 0.25, 0.5, 1.0, 2.0, 4.0, 16.0, 64.0,
+    ])
+}
+
 impl Metrics {
     /// All metrics at zero, and the program's version as `upbeat_build_info`.
     pub fn new() -> Metrics {
@@ -140,9 +194,19 @@ impl Metrics {
             steps_seconds: Family::new_with_constructor(step_buckets),
             nodes: Family::default(),
             commands: Family::default(),
+            dispatches: Family::default(),
+            busy_answers: Counter::default(),
+            unknown_outcomes: Family::default(),
+            unknown_resolutions: Family::default(),
             commands_unknown: Gauge::default(),
             // From 10 ms to 5 minutes: the longest pause between an agent's heartbeats.
             command_gap_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 15)),
+            agent_requests: Gauge::default(),
+            agent_requests_waiting: Gauge::default(),
+            deadline_lateness_seconds: Family::new_with_constructor(lateness_buckets),
+            recovery_seconds: Seconds::default(),
+            recovery_nodes: Gauge::default(),
+            recovery_nodes_left: Gauge::default(),
             mailbox_refused: Counter::default(),
             actor_restarts: Family::default(),
             step_panics: Counter::default(),
@@ -172,8 +236,18 @@ impl Metrics {
             steps_seconds as "upbeat_steps_seconds": "Duration of a node's step, without its commit",
             nodes as "upbeat_nodes": "Nodes in each provision state",
             commands as "upbeat_commands": "Agent commands that ended",
+            dispatches as "upbeat_dispatches": "Commands sent to agents, each attempt",
+            busy_answers as "upbeat_busy_answers": "Commands that an agent answered with being busy",
+            unknown_outcomes as "upbeat_unknown_outcomes": "Commands sent of which it was not known whether they arrived",
+            unknown_resolutions as "upbeat_unknown_resolutions": "What became of commands of which it was not known whether they arrived",
             commands_unknown as "upbeat_commands_unknown": "Agent commands that may or may not have arrived",
             command_gap_seconds as "upbeat_command_gap_seconds": "From the end of a command to the next one being sent",
+            agent_requests as "upbeat_agent_requests": "Requests to agents under way",
+            agent_requests_waiting as "upbeat_agent_requests_waiting": "Requests to agents that wait for their turn",
+            deadline_lateness_seconds as "upbeat_deadline_lateness_seconds": "From a deadline's time to what it meant being stored",
+            recovery_seconds as "upbeat_recovery_seconds": "From the start until every node that waited was back",
+            recovery_nodes as "upbeat_recovery_nodes": "Nodes that waited for something at the start",
+            recovery_nodes_left as "upbeat_recovery_nodes_left": "Nodes that waited at the start and are not back yet",
             mailbox_refused as "upbeat_mailbox_refused": "Events refused because a node's queue was full",
             actor_restarts as "upbeat_actor_restarts": "Actors started again after they failed",
             step_panics as "upbeat_step_panics": "Steps that panicked",
@@ -236,6 +310,28 @@ mod tests {
                 outcome: "succeeded",
             })
             .inc();
+        let command = "standby.sync";
+        metrics
+            .dispatches
+            .get_or_create(&CommandNameLabel { command })
+            .inc();
+        metrics
+            .unknown_outcomes
+            .get_or_create(&CommandNameLabel { command })
+            .inc();
+        metrics
+            .unknown_resolutions
+            .get_or_create(&ResolutionLabel {
+                command,
+                resolution: "found",
+            })
+            .inc();
+        metrics
+            .deadline_lateness_seconds
+            .get_or_create(&DeadlineLabel {
+                deadline: "liveness",
+            })
+            .observe(0.01);
         metrics.command_gap_seconds.observe(0.5);
         metrics
             .actor_restarts
@@ -281,7 +377,17 @@ mod tests {
             "upbeat_steps_seconds_count{event=\"heartbeat\"}",
             "upbeat_nodes{provision_state=\"active\"}",
             "upbeat_commands_total{command=\"standby.sync\",outcome=\"succeeded\"}",
+            "upbeat_dispatches_total{command=\"standby.sync\"}",
+            "upbeat_busy_answers_total",
+            "upbeat_unknown_outcomes_total{command=\"standby.sync\"}",
+            "upbeat_unknown_resolutions_total{command=\"standby.sync\",resolution=\"found\"}",
             "upbeat_commands_unknown",
+            "upbeat_agent_requests",
+            "upbeat_agent_requests_waiting",
+            "upbeat_deadline_lateness_seconds_count{deadline=\"liveness\"}",
+            "upbeat_recovery_seconds",
+            "upbeat_recovery_nodes",
+            "upbeat_recovery_nodes_left",
             "upbeat_command_gap_seconds_count",
             "upbeat_mailbox_refused_total",
             "upbeat_actor_restarts_total{actor=\"node\",cause=\"panic\"}",

@@ -118,7 +118,10 @@ pub(super) struct Conductor {
     /// Not before this true time will it be up again.
     pub(super) down_until: i64,
     pub(super) went_down_at: i64,
-    up_since: i64,
+    /// Since when it notes that it is alive: since the nodes that waited have taken its absence off, so that it is not forgotten.
+    notes_since: Option<i64>,
+    /// Time that was nobody's silence, and the version of the row that does not know of it yet.
+    untaken: (i64, u64),
     /// What the store holds as the last note of life, in wall time.
     alive_at: Timestamp,
     pub(super) actor: Option<Actor>,
@@ -139,7 +142,8 @@ impl Conductor {
             offset_ms,
             down_until: 0,
             went_down_at: 0,
-            up_since: 0,
+            notes_since: Some(0),
+            untaken: (0, 0),
             alive_at: Timestamp(offset_ms),
             actor: None,
             counter: 0,
@@ -189,12 +193,22 @@ impl Conductor {
         }
     }
 
+    /// What must still be taken off that version of the row.
+    fn untaken(&self, version: u64) -> i64 {
+        let (ms, of_version) = self.untaken;
+        if of_version == version { ms } else { 0 }
+    }
+
     /// When it could last note that it lives, if it would have at `at`.
     fn noted_alive(&self, at: i64) -> Timestamp {
+        let Some(since) = self.notes_since else {
+            return self.alive_at;
+        };
+        let at = since + (at - since) / ALIVE_NOTED_EVERY_MS * ALIVE_NOTED_EVERY_MS;
         if at >= self.store_out_since && at < self.store_out_until {
-            let first = self.store_out_since.max(self.up_since);
+            let first = self.store_out_since.max(since);
             // Nothing was noted since it came up: what was noted before it is still there.
-            return if first == self.up_since {
+            return if first == since {
                 self.alive_at
             } else {
                 self.wall(first)
@@ -225,11 +239,7 @@ impl World<'_> {
             self.conductor.is_up = false;
             self.conductor.went_down_at = at;
             self.checks.excuse(self.conductor.lately_out(at));
-            let noted =
-                (at - self.conductor.up_since) / ALIVE_NOTED_EVERY_MS * ALIVE_NOTED_EVERY_MS;
-            let noted = self.conductor.up_since + noted;
-            let noted = self.conductor.noted_alive(noted);
-            self.conductor.alive_at = noted;
+            self.conductor.alive_at = self.conductor.noted_alive(at);
             self.actor_ends();
             self.tally.restarts += 1;
         }
@@ -251,18 +261,21 @@ impl World<'_> {
         }
         let conductor = &mut self.conductor;
         conductor.is_up = true;
-        conductor.up_since = self.now;
         conductor.writer_free_at = self.now;
         let down_for_ms = conductor.wall(self.now).ms_since(conductor.alive_at);
         let really = self.now - conductor.went_down_at;
         self.checks.was_down(really);
         self.trace(|| format!("conductor: back, takes its absence for {down_for_ms} ms"));
+        self.conductor.untaken = (down_for_ms, self.conductor.row.version);
+        self.conductor.notes_since = None;
         if is_waiting(&self.conductor.row) {
-            self.start_actor(down_for_ms);
+            self.start_actor();
+        } else {
+            self.conductor.notes_since = Some(self.now);
         }
     }
 
-    fn start_actor(&mut self, down_for_ms: i64) {
+    fn start_actor(&mut self) {
         self.conductor.actor = Some(Actor {
             node: None,
             seen: None,
@@ -277,7 +290,7 @@ impl World<'_> {
             child: None,
             pauses: Pauses::new(100, 5_000),
         });
-        self.load(Then::Take(Event::Resumed { down_for_ms }));
+        self.load(Then::Take(Event::Resumed { down_for_ms: 0 }));
     }
 
     pub(super) fn actor(&mut self) -> &mut Actor {
@@ -291,8 +304,10 @@ impl World<'_> {
         }
         self.trace(|| format!("actor: restarted ({why})"));
         self.tally.actor_restarts += 1;
+        let held_since = self.actor().held_since;
         self.actor_ends();
-        self.start_actor(0);
+        self.start_actor();
+        self.actor().held_since = held_since;
     }
 
     fn load(&mut self, then: Then) {
@@ -318,6 +333,9 @@ impl World<'_> {
         actor.held_since.get_or_insert(now);
         actor.store_down = Some((number, then));
         let pause = actor.pauses.next_pause(random);
+        // What is held now must not be taken for time that was lived through.
+        self.conductor.alive_at = self.conductor.noted_alive(now);
+        self.conductor.notes_since = None;
         self.queue
             .plan(now + pause, Happening::LoadsAgain { life, number });
     }
@@ -352,7 +370,11 @@ impl World<'_> {
         let row = self.conductor.row.clone();
         let row = self.reread(&row);
         let forgets = self.setup.quirks.forgets_signs;
+        let untaken = self.conductor.untaken(row.version);
         let event = match then {
+            Then::Take(Event::Resumed { .. }) => Some(Event::Resumed {
+                down_for_ms: untaken,
+            }),
             Then::Take(event) => Some(event),
             Then::GoOn => None,
             Then::Retry { version, event } if version == row.version => event,
@@ -364,6 +386,7 @@ impl World<'_> {
         actor.store_down = None;
         let seen = actor.seen.take();
         let held_for = actor.held_since.take().map_or(0, |since| now - since);
+        self.conductor.untaken = (untaken + held_for, row.version);
         if let Some(seen) = &seen
             && seen.version < row.version
         {
@@ -374,10 +397,20 @@ impl World<'_> {
         if forgets {
             actor.node = Some(row);
         } else {
-            let row = (*row).clone();
-            let node = after_trouble_with_the_store(row, seen.as_deref(), held_for);
-            actor.node = Some(Rc::new(node));
+            let version = row.version;
+            let node = after_trouble_with_the_store((*row).clone(), seen.as_deref(), held_for);
+            let node = Rc::new(node);
+            actor.node = Some(node.clone());
             self.checks.was_held(held_for);
+            // With an absence to be taken off, both are stored together.
+            let is_absence =
+                matches!(event, Some(Event::Resumed { down_for_ms }) if down_for_ms != 0);
+            if node.version == version {
+                self.notes_again();
+            } else if !is_absence {
+                self.actor().stored_version = node.version;
+                self.save(node, version, None);
+            }
         }
         self.arm();
         if let Some(event) = event {
@@ -390,6 +423,13 @@ impl World<'_> {
                 .extend(held.into_iter().map(Message::from_nobody));
         }
         self.pump();
+    }
+
+    /// The row is as it should be, so what passes from now on is lived through; unless the absence is still to be taken off.
+    fn notes_again(&mut self) {
+        if self.conductor.untaken(self.conductor.row.version) < 1_000 {
+            self.conductor.notes_since.get_or_insert(self.now);
+        }
     }
 
     // ---- events ----
@@ -405,7 +445,7 @@ impl World<'_> {
             return false;
         }
         if self.conductor.actor.is_none() {
-            self.start_actor(0);
+            self.start_actor();
         }
         self.actor().mailbox.push_back(Message {
             event,
@@ -555,6 +595,10 @@ impl World<'_> {
             let is_checked = save.hold.is_some();
             self.stored(&save.node, is_checked);
             self.conductor.row = save.node;
+            let actor = self.conductor.actor.as_ref();
+            if actor.is_none_or(|actor| actor.held_since.is_none()) {
+                self.conductor.notes_since.get_or_insert(self.now);
+            }
             None
         };
         let refused = save.answer.or(refused);

@@ -19,6 +19,7 @@ mod nodes;
 mod open;
 mod page;
 mod ports;
+mod queue;
 mod reader;
 mod rows;
 mod schema;
@@ -30,9 +31,10 @@ mod writer;
 pub use commands::COMMANDS_KEPT_PER_NODE;
 pub use history::HISTORY_KEPT_PER_NODE;
 pub use open::{OpenError, Store, StoreSettings, open, open_observed};
+pub use queue::Writer;
 pub use reader::Reader;
 pub use types::{
     Change, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter, PORT_SORT_KEYS, Page,
     PortFilter, PortOfNode, ReadError, Save, SaveError,
 };
-pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, Writer, WriterEnd, WriterHandle};
+pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, WriterEnd, WriterHandle};

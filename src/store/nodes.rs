@@ -2,7 +2,7 @@
 //!
 //! Free functions over a connection; the writer and the readers call them.
 
-use diesel::dsl::{count_star, exists};
+use diesel::dsl::count_star;
 use diesel::prelude::*;
 
 use super::connection::{AnyConnection, Db};
@@ -261,21 +261,25 @@ pub(super) fn by_addresses(
         .iter()
         .map(|mac| text(mac).to_lowercase())
         .collect();
-    let ids: Vec<String> = nodes::table
-        .filter(exists(
-            ports_table::table
-                .filter(ports_table::node_id.eq(nodes::id))
-                .filter(ports_table::address.eq_any(addresses)),
-        ))
-        .order(nodes::seq)
-        .select(nodes::id)
-        .load(conn)?;
+    let ids: Vec<String> = owners(addresses).load(conn)?;
     ids.into_iter()
         .map(|id| {
             id.parse()
                 .map_err(|_| ReadFault::unreadable(format!("{id:?} in nodes.id is no UUID")))
         })
         .collect()
+}
+
+/// From the ports to the nodes: asked the other way round, every lookup looks at every node.
+#[diesel::dsl::auto_type(no_type_alias)]
+pub(super) fn owners(addresses: Vec<String>) -> _ {
+    let owners = ports_table::table
+        .filter(ports_table::address.eq_any(addresses))
+        .select(ports_table::node_id);
+    nodes::table
+        .filter(nodes::id.eq_any(owners))
+        .order(nodes::seq)
+        .select(nodes::id)
 }
 
 /// How many nodes are in each state that any node is in.

@@ -17,8 +17,9 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use super::connection::{AnyConnection, Db, Place};
 use super::fault::explain;
+use super::queue::Writer;
 use super::reader::Reader;
-use super::writer::{self, CommitObserver, Writer, WriterHandle};
+use super::writer::{self, CommitObserver, WriterHandle};
 
 const MIGRATIONS: EmbeddedMigrations = embed_migrations!("migrations");
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use diesel::connection::SimpleConnection;
+use diesel::RunQueryDsl as _;
+use diesel::connection::{Connection as _, SimpleConnection};
 use serde_json::Value;
 
 use super::connection::AnyConnection;
@@ -201,4 +202,28 @@ async fn nothing_is_written_to_a_file_that_was_removed_or_replaced() {
     refused(3).await;
     std::fs::rename(&aside, &file).unwrap();
     store.writer.save(a_save(4, 10)).await.unwrap();
+}
+
+#[derive(diesel::QueryableByName)]
+struct Plan {
+    #[diesel(sql_type = diesel::sql_types::Text)]
+    detail: String,
+}
+
+#[tokio::test]
+async fn a_lookup_by_address_does_not_go_through_all_nodes() {
+    let (directory, store) = a_store();
+    let addresses = vec!["52:54:00:00:00:01".to_owned(); 2];
+    let query = super::nodes::owners(addresses);
+    let query = diesel::debug_query::<diesel::sqlite::Sqlite, _>(&query).to_string();
+    let (sql, _) = query.split_once(" -- binds").unwrap();
+    let file = directory.path().join("upbeat.db");
+    let mut conn = diesel::SqliteConnection::establish(file.to_str().unwrap()).unwrap();
+    let plan: Vec<Plan> = diesel::sql_query(format!("EXPLAIN QUERY PLAN {sql}"))
+        .load(&mut conn)
+        .unwrap();
+    let plan: Vec<String> = plan.into_iter().map(|line| line.detail).collect();
+    assert!(plan.len() > 1, "{plan:?}");
+    assert!(!plan.iter().any(|line| line.contains("SCAN")), "{plan:?}");
+    store.handle.close().await;
 }

@@ -1,4 +1,4 @@
-//! The one thread that writes, and the handles by which it is given work.
+//! The one thread that writes, and the handle by which its end is known. Work is given to it through `queue`.
 //!
 //! It takes the first save in its queue and whatever else is waiting, up to [`SAVES_PER_COMMIT`], and commits all in one
 //! transaction: the cost of making a commit durable is shared by everybody who waits. Then, and only then, it answers. A save
@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connection::{AnyConnection, Place};
 use super::fault::{Fault, explain, is_outage};
+use super::queue::{self, Job, SaveAnswer, Writer};
 use super::types::{Change, Save, SaveError};
 use super::{commands, history, meta, nodes, ports};
 
@@ -35,91 +36,6 @@ pub struct Commit {
 
 /// Is told of every commit, on the writer's thread; must be quick.
 pub type CommitObserver = Arc<dyn Fn(Commit) + Send + Sync>;
-
-type SaveAnswer = oneshot::Sender<Result<(), SaveError>>;
-
-/// What the thread can be asked.
-pub(super) enum Job {
-    Save(Box<Save>, SaveAnswer),
-    SetMeta {
-        key: String,
-        value: String,
-        /// Also where there is a value already.
-        replace: bool,
-        answer: oneshot::Sender<Result<String, SaveError>>,
-    },
-    Close,
-    /// Lets a test do something to the thread's own connection.
-    #[cfg(test)]
-    Meddle(Box<dyn FnOnce(&mut AnyConnection) + Send>),
-}
-
-/// Hands changes to the one thread that writes. Cheap to clone.
-#[derive(Clone)]
-pub struct Writer {
-    queue: mpsc::Sender<Job>,
-}
-
-impl Writer {
-    /// Stores one change; the future is ready when it is committed. The change takes its place in the queue at once, in the order
-    /// of the calls, whenever the future is polled; a caller that stops waiting does not undo it.
-    ///
-    /// # Errors
-    /// See [`SaveError`]; `Overloaded` at once when the queue is full.
-    pub fn save(&self, save: Save) -> impl Future<Output = Result<(), SaveError>> + Send + use<> {
-        let (answer, answered) = oneshot::channel();
-        let given = self.give(Job::Save(Box::new(save), answer));
-        async move {
-            given?;
-            answered.await.unwrap_or_else(|_| Err(gone()))
-        }
-    }
-
-    /// Stores a fact about the whole database unless there is one under this key; returns the one that is stored then.
-    ///
-    /// # Errors
-    /// `Overloaded` or `Unavailable`.
-    pub async fn set_meta_if_absent(&self, key: &str, value: &str) -> Result<String, SaveError> {
-        self.meta(key, value, false).await
-    }
-
-    /// Stores a fact about the whole database, in place of the one under this key if there is one.
-    ///
-    /// # Errors
-    /// `Overloaded` or `Unavailable`.
-    pub async fn set_meta(&self, key: &str, value: &str) -> Result<(), SaveError> {
-        self.meta(key, value, true).await.map(|_| ())
-    }
-
-    async fn meta(&self, key: &str, value: &str, replace: bool) -> Result<String, SaveError> {
-        let (answer, answered) = oneshot::channel();
-        self.give(Job::SetMeta {
-            key: key.to_owned(),
-            value: value.to_owned(),
-            replace,
-            answer,
-        })?;
-        answered.await.unwrap_or_else(|_| Err(gone()))
-    }
-
-    fn give(&self, job: Job) -> Result<(), SaveError> {
-        self.queue.try_send(job).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => SaveError::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => gone(),
-        })
-    }
-
-    #[cfg(test)]
-    pub(super) fn meddle(&self, with: impl FnOnce(&mut AnyConnection) + Send + 'static) {
-        self.give(Job::Meddle(Box::new(with))).unwrap();
-    }
-}
-
-fn gone() -> SaveError {
-    SaveError::Unavailable(
-        "the thread that writes to the database has ended; restart the conductor".to_owned(),
-    )
-}
 
 /// How the writer's thread came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,7 +96,7 @@ pub(super) struct Start {
 
 /// Starts the thread.
 pub(super) fn start(start: Start) -> Result<(Writer, WriterHandle), String> {
-    let (queue, jobs) = mpsc::channel(start.queue_max.max(1));
+    let (writer, jobs) = queue::new(start.queue_max.max(1));
     let (tell, ended) = oneshot::channel();
     let Start {
         place,
@@ -211,12 +127,12 @@ pub(super) fn start(start: Start) -> Result<(Writer, WriterHandle), String> {
         })
         .map_err(|error| format!("the writer's thread can't be started: {error}"))?;
     let handle = WriterHandle {
-        queue: queue.clone(),
+        queue: writer.queue(),
         ended,
         end: None,
         thread: Some(thread),
     };
-    Ok((Writer { queue }, handle))
+    Ok((writer, handle))
 }
 
 /// The last numbers given out in the orders of creation.
@@ -264,7 +180,8 @@ impl Thread {
             let mut other = None;
             while let Some(job) = next.take() {
                 match job {
-                    Job::Save(save, answer) => batch.push((save, answer)),
+                    // Its place is free for the next one.
+                    Job::Save(save, answer, _place) => batch.push((save, answer)),
                     job => {
                         other = Some(job);
                         break;

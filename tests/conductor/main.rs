@@ -6,7 +6,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod burst;
+mod counted;
 mod crossing;
+mod deadlines;
 mod meanwhile;
 mod outage;
 mod quarantine;

@@ -473,6 +473,40 @@ pub async fn a_full_queue_is_told_at_once(database: &Database, store: &Store) {
     store.writer.save(insert(last)).await.unwrap();
 }
 
+pub async fn whoever_waits_for_a_place_gets_one_and_takes_none_from_others(
+    database: &Database,
+    store: &Store,
+) {
+    // More than are let into the queue at once.
+    let many = 1_500;
+    let nodes: Vec<Node> = (0..=many).map(a_node).collect();
+    let in_hand = database.gate.stop_at(store, insert(&nodes[0])).await;
+    let in_turn: Vec<_> = nodes[1..]
+        .iter()
+        .map(|node| tokio::spawn(store.writer.save_in_turn(insert(node))))
+        .collect();
+    tokio::task::yield_now().await;
+    // All of them have taken what places they can; those of others are still free.
+    let first = u32::try_from(QUEUE_MAX).unwrap();
+    let others: Vec<_> = (0..first)
+        .map(|number| store.writer.try_save(insert(&a_node(many + 1 + number))))
+        .collect();
+    assert!(others.iter().all(Result::is_ok));
+    let one_more = insert(&a_node(many + 1 + first));
+    assert!(matches!(
+        store.writer.try_save(one_more).map(|_| ()),
+        Err(SaveError::Overloaded)
+    ));
+    database.gate.open();
+    assert_eq!(in_hand.await.unwrap(), Ok(()));
+    for saved in in_turn {
+        assert_eq!(saved.await.unwrap(), Ok(()));
+    }
+    for saved in others {
+        assert_eq!(saved.unwrap().await, Ok(()));
+    }
+}
+
 pub async fn facts_are_set_once(_: &Database, store: &Store) {
     assert_eq!(store.reader.meta("key").await, Ok(None));
     let set = store.writer.set_meta_if_absent("key", "one").await;

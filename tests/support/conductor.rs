@@ -55,6 +55,7 @@ pub async fn start_test_conductor() -> TestConductor {
                 window: Duration::from_secs(60),
             },
             limits: Limits::default(),
+            agent_requests_max: 100,
             poll_interval_max_ms: 1_000,
         },
         Connections {

@@ -1,10 +1,13 @@
 //! One timer per node, armed for its earliest deadline.
+//!
+//! A deadline takes its place in the mailbox like everything else, so whatever came before its timer fired is taken before it,
+//! however late: a heartbeat that was there in time wins.
 
 use std::time::Duration;
 
 use actix::{AsyncContext as _, Context};
 
-use super::{Caller, NodeActor};
+use super::{NodeActor, Tell};
 use crate::node::Event;
 
 impl NodeActor {
@@ -46,9 +49,10 @@ impl NodeActor {
                 .and_then(|node| node.next_deadline())
                 .is_some_and(|deadline| deadline <= actor.shared.clock.now());
             if due {
-                actor.take(Event::DeadlineReached, Caller::Nobody, context);
+                context.address().do_send(Tell(Event::DeadlineReached));
+            } else {
+                actor.arm(context);
             }
-            actor.arm(context);
         });
         self.timer = Some((next, timer));
     }

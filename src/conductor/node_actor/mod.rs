@@ -9,26 +9,29 @@
 //! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
 //! taken again until it is stored. Until then callers are told to come again, and what else nobody waits for is held.
 
+mod counting;
 mod deadline;
 mod storing;
+mod watcher;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use actix::fut::wrap_future;
 use actix::{
-    Actor, ActorContext as _, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context,
-    Handler, Message, SpawnHandle, Supervised,
+    Actor, ActorContext as _, ActorFutureExt as _, ActorState, Addr, ArbiterHandle,
+    AsyncContext as _, Context, Handler, Message, SpawnHandle, Supervised,
 };
 
 use self::storing::Then;
+use self::watcher::NodeWatcher;
 use super::command_actor::{Child, CommandActor};
-use super::measure;
+use super::measure::{self, ComingBack};
 use super::registry::ReplyTo;
 use super::shared::Shared;
-use super::supervise::{self, Watcher, message_of};
+use super::supervise::{self, message_of};
 use super::{Answer, DeliverError};
 use crate::agent::certificate_sha256;
 use crate::command::CommandId;
@@ -55,12 +58,15 @@ pub(super) struct Deliver {
 pub(super) struct Tell(pub(super) Event);
 
 /// How an actor begins.
-#[derive(Debug, Clone)]
 pub(super) struct Start {
     /// For how long the conductor was away, in milliseconds; 0 if it was not.
     pub(super) down_for_ms: i64,
     /// Given up on by the supervisor before: why.
     pub(super) quarantine: Option<String>,
+    /// What is in the row, where that was just read and nobody can have changed it since.
+    pub(super) row: Option<Box<Node>>,
+    /// It waited when the conductor started; let go of once it is back.
+    pub(super) coming_back: Option<ComingBack>,
 }
 
 impl Start {
@@ -69,6 +75,8 @@ impl Start {
         Start {
             down_for_ms: 0,
             quarantine: None,
+            row: None,
+            coming_back: None,
         }
     }
 }
@@ -90,6 +98,8 @@ pub(super) struct NodeActor {
     stored_version: u64,
     /// When a sign of life was last handed to the store.
     liveness_stored_at: Option<Instant>,
+    /// The store had no place for one; it is tried again.
+    is_liveness_put_off: bool,
     /// When the last command ended, until the next one is sent.
     command_ended: Option<Instant>,
     child: Option<Child>,
@@ -139,6 +149,7 @@ impl NodeActor {
                 counted: None,
                 stored_version: 0,
                 liveness_stored_at: None,
+                is_liveness_put_off: false,
                 command_ended: None,
                 child: None,
                 timer: None,
@@ -159,6 +170,7 @@ impl NodeActor {
         context: &mut Context<Self>,
     ) {
         let name = event.name();
+        let notable = measure::notable(&event);
         let caller = caller(event.clone());
         let Some(before) = self.node.clone() else {
             // The mailbox is held while the row is read, and answered without this once that has failed.
@@ -175,6 +187,7 @@ impl NodeActor {
             at: self.shared.clock.now(),
             limits: &self.shared.settings.limits,
         };
+        let decided_at = now.at;
         let stepped = catch_unwind(AssertUnwindSafe(|| step(&before, event, now)));
         measure::decided(&self.shared.metrics, name, began);
         let step = match stepped {
@@ -196,9 +209,11 @@ impl NodeActor {
         };
         self.log(name, &before, &step);
         if let Reply::Refused(why) = step.reply {
+            self.start.coming_back = None;
             return self.answer(caller, Err(DeliverError::Refused(why)), context);
         }
         if step.node == *before && !step.removed && step.history.is_empty() {
+            self.start.coming_back = None;
             self.run_effects(&before, step.effects, context);
             return self.answer(
                 caller,
@@ -225,12 +240,13 @@ impl NodeActor {
             history: step
                 .history
                 .into_iter()
-                .map(|line| (now.at, line))
+                .map(|line| (decided_at, line))
                 .collect(),
         };
         if !step.removed && save.history.is_empty() && is_sign_of_life(&before, &node) {
             self.became(&before, &node);
-            self.store_liveness(save, context);
+            self.noted(notable, &before, decided_at);
+            self.store_liveness(context);
             self.arm(context);
             self.run_effects(&node, step.effects, context);
             return self.answer(
@@ -242,7 +258,16 @@ impl NodeActor {
                 context,
             );
         }
-        let committing = self.shared.writer.save(save);
+        let writer = self.shared.writer.clone();
+        // Whom nobody can tell to come again waits for a place, however many nodes have something to store at once.
+        let waits = matches!(caller, Caller::Nobody(_));
+        let committing = async move {
+            if waits {
+                writer.save_in_turn(save).await
+            } else {
+                writer.save(save).await
+            }
+        };
         let (effects, reply, removed) = (step.effects, step.reply, step.removed);
         let committing =
             wrap_future::<_, Self>(committing).map(move |saved, actor, context| match saved {
@@ -250,6 +275,7 @@ impl NodeActor {
                     actor.store_pauses.reset();
                     actor.stored_version = node.version;
                     actor.became(&before, &node);
+                    actor.noted(notable, &before, decided_at);
                     if removed {
                         measure::removed(&actor.shared.metrics, &node);
                         actor.shared.registry.forget(actor.id);
@@ -263,44 +289,6 @@ impl NodeActor {
                 Err(error) => actor.not_stored(caller, error, context),
             });
         context.wait(committing);
-    }
-
-    /// The change is taken: from here on it is the node.
-    fn became(&mut self, before: &Node, node: &Arc<Node>) {
-        self.is_last_try.store(false, Ordering::Relaxed);
-        if measure::ended(before, node).is_some() {
-            self.command_ended = Some(Instant::now());
-        }
-        if !measure::is_sent(before)
-            && measure::is_sent(node)
-            && let Some(ended) = self.command_ended.take()
-        {
-            self.shared
-                .metrics
-                .command_gap_seconds
-                .observe(ended.elapsed().as_secs_f64());
-        }
-        self.count(before, node);
-        self.node = Some(node.clone());
-    }
-
-    /// Brings everything that counts nodes from `before`, which it knows, to `node`.
-    fn count(&mut self, before: &Node, node: &Arc<Node>) {
-        measure::changed(&self.shared.metrics, before, node);
-        let unanswered = &self.shared.unanswered;
-        match (measure::is_sent(before), measure::is_sent(node)) {
-            (false, true) => {
-                unanswered.fetch_add(1, Ordering::AcqRel);
-            }
-            (true, false) => {
-                // Never below zero, whatever a panic has kept from being counted.
-                let _ = unanswered.fetch_update(Ordering::AcqRel, Ordering::Acquire, |count| {
-                    count.checked_sub(1)
-                });
-            }
-            _ => {}
-        }
-        self.counted = Some(node.clone());
     }
 
     fn answer(
@@ -405,6 +393,10 @@ impl Actor for NodeActor {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Context<Self>) {
+        if context.state() != ActorState::Running {
+            // Its thread has ended before it could begin, and this is how actix drops it: there are no timers any more.
+            return;
+        }
         self.child = None;
         self.timer = None;
         // All that is in flight is asked for anew.
@@ -412,6 +404,7 @@ impl Actor for NodeActor {
         self.seen = None;
         self.held_since = None;
         self.store_down = None;
+        self.is_liveness_put_off = false;
         self.held.clear();
         let first = match self.start.quarantine.take() {
             Some(reason) => Event::Quarantined { reason },
@@ -419,7 +412,10 @@ impl Actor for NodeActor {
                 down_for_ms: std::mem::take(&mut self.start.down_for_ms),
             },
         };
-        self.load(Then::Take(first), context);
+        match self.start.row.take() {
+            Some(row) => self.found(*row, Then::Take(first), context),
+            None => self.load(Then::Take(first), context),
+        }
     }
 }
 
@@ -464,34 +460,11 @@ impl Handler<Tell> for NodeActor {
             self.held.push(told.0);
             return;
         }
+        let is_deadline = matches!(told.0, Event::DeadlineReached);
         self.take(told.0, Caller::Nobody, context);
-    }
-}
-
-/// Puts the node into quarantine when its actor panicked too often.
-struct NodeWatcher {
-    shared: Arc<Shared>,
-    id: NodeId,
-    /// The actor was only started to store the quarantine and has not stored anything yet; if it can't do that either, it is left
-    /// until somebody asks for the node.
-    is_last_try: Arc<AtomicBool>,
-}
-
-impl Watcher for NodeWatcher {
-    fn restarted(&self, cause: &str) {
-        measure::restarted(&self.shared.metrics, "node");
-        tracing::error!(node.id = %self.id, cause, "a node's actor panicked and is restarted");
-    }
-
-    fn gave_up(&self, cause: &str) {
-        tracing::error!(node.id = %self.id, cause, "a node's actor panicked too often; the node is quarantined");
-        if self.is_last_try.load(Ordering::Relaxed) {
-            return self.shared.registry.forget(self.id);
+        // Whatever is waited for now arms the timer when it is stored.
+        if is_deadline && !context.waiting() {
+            self.arm(context);
         }
-        let start = Start {
-            down_for_ms: 0,
-            quarantine: Some(cause.to_owned()),
-        };
-        self.shared.registry.replace(&self.shared, self.id, start);
     }
 }

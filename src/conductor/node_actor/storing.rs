@@ -10,11 +10,14 @@ use actix::{ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context};
 
 use super::{Caller, NodeActor, Tell};
 use crate::conductor::DeliverError;
-use crate::node::{Event, after_trouble_with_the_store};
-use crate::store::{Ident, ReadError, Save, SaveError};
+use crate::node::{Event, Node, after_trouble_with_the_store};
+use crate::store::{Change, Ident, ReadError, Save, SaveError};
 
 /// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
 const LIVENESS_STORED_EVERY: Duration = Duration::from_secs(5);
+/// A sign of life for which the store had no place is offered again after so long.
+const LIVENESS_PUT_OFF_FOR: Duration = Duration::from_secs(1);
+
 /// What to do once the row is read.
 pub(super) enum Then {
     /// Take this event.
@@ -34,39 +37,7 @@ impl NodeActor {
         let id = self.id;
         let reading = async move { reader.node(Ident::Id(id)).await };
         let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
-            Ok(Some(node)) => {
-                let event = match then {
-                    Then::Take(event) => Some(event),
-                    Then::GoOn => None,
-                    Then::Retry { version, event } if version == node.version => event,
-                    // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
-                    Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
-                };
-                actor.store_down = None;
-                actor.stored_version = node.version;
-                let held_for = actor.held_since.take().map_or(0, |since| {
-                    i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
-                });
-                let seen = actor.seen.take();
-                let node = Arc::new(after_trouble_with_the_store(
-                    node,
-                    seen.as_deref(),
-                    held_for,
-                ));
-                // What was read may be more than this actor knew to be stored.
-                let counted = actor.counted.take().unwrap_or_else(|| node.clone());
-                actor.count(&counted, &node);
-                actor.node = Some(node);
-                // The event may change nothing, and the row's deadlines count all the same.
-                actor.arm(context);
-                if let Some(event) = event {
-                    actor.take(event, Caller::Nobody, context);
-                }
-                // These come before any deadline that has passed meanwhile.
-                for event in actor.held.drain(..) {
-                    context.address().do_send(Tell(event));
-                }
-            }
+            Ok(Some(node)) => actor.found(node, then, context),
             Ok(None) => {
                 // Removed, or never there: whoever waits in the mailbox is told so by its end.
                 actor.shared.registry.forget(actor.id);
@@ -82,6 +53,41 @@ impl NodeActor {
             }
         });
         context.wait(reading);
+    }
+
+    /// Goes on with what is in the row.
+    pub(super) fn found(&mut self, node: Node, then: Then, context: &mut Context<Self>) {
+        let event = match then {
+            Then::Take(event) => Some(event),
+            Then::GoOn => None,
+            Then::Retry { version, event } if version == node.version => event,
+            // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
+            Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
+        };
+        self.store_down = None;
+        self.stored_version = node.version;
+        let held_for = self.held_since.take().map_or(0, |since| {
+            i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
+        });
+        let seen = self.seen.take();
+        let node = Arc::new(after_trouble_with_the_store(
+            node,
+            seen.as_deref(),
+            held_for,
+        ));
+        // What was read may be more than this actor knew to be stored.
+        let counted = self.counted.take().unwrap_or_else(|| node.clone());
+        self.count(&counted, &node);
+        self.node = Some(node);
+        // The event may change nothing, and the row's deadlines count all the same.
+        self.arm(context);
+        if let Some(event) = event {
+            self.take(event, Caller::Nobody, context);
+        }
+        // These come before any deadline that has passed meanwhile.
+        for event in self.held.drain(..) {
+            context.address().do_send(Tell(event));
+        }
     }
 
     /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
@@ -134,17 +140,30 @@ impl NodeActor {
         }
     }
 
-    pub(super) fn store_liveness(&mut self, save: Save, context: &mut Context<Self>) {
+    /// Hands the node, which has shown a sign of life and not changed otherwise, to the store.
+    pub(super) fn store_liveness(&mut self, context: &mut Context<Self>) {
         let recent = self
             .liveness_stored_at
             .is_some_and(|at| at.elapsed() < LIVENESS_STORED_EVERY);
-        if recent {
+        let Some(node) = self.node.clone().filter(|_| !recent) else {
             return;
-        }
+        };
+        let version = node.version;
+        let save = Save {
+            node,
+            change: Change::Update {
+                from_version: self.stored_version,
+            },
+            ports_changed: false,
+            history: Vec::new(),
+        };
+        let saving = match self.shared.writer.try_save(save) {
+            Ok(saving) => saving,
+            Err(_) => return self.put_liveness_off(context),
+        };
         self.liveness_stored_at = Some(Instant::now());
         // The queue to the store is first in, first out: the next save may count on this one.
-        self.stored_version = save.node.version;
-        let saving = self.shared.writer.save(save);
+        self.stored_version = version;
         let saving = wrap_future::<_, Self>(saving).map(|saved, actor, context| {
             if let Err(error) = saved {
                 tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
@@ -155,5 +174,26 @@ impl NodeActor {
             }
         });
         context.spawn(saving);
+    }
+
+    /// The store has no place at the moment; what it knows is older, and nothing else is wrong.
+    fn put_liveness_off(&mut self, context: &mut Context<Self>) {
+        if std::mem::replace(&mut self.is_liveness_put_off, true) {
+            return;
+        }
+        context.run_later(LIVENESS_PUT_OFF_FOR, |actor, context| {
+            actor.is_liveness_put_off = false;
+            if context.waiting() {
+                // A commit that counts on the version in the store has just begun.
+                return actor.put_liveness_off(context);
+            }
+            let is_stored = actor
+                .node
+                .as_ref()
+                .is_none_or(|node| node.version == actor.stored_version);
+            if !is_stored && actor.store_down.is_none() {
+                actor.store_liveness(context);
+            }
+        });
     }
 }
