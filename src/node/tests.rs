@@ -15,6 +15,7 @@ mod deploys;
 mod edit;
 mod failures;
 mod images;
+mod lookups;
 mod names;
 mod patches;
 mod ports;

@@ -298,6 +298,7 @@ fn one_look_at_a_time() {
     let step = world.waits(0);
     assert_eq!(step.outcome, Outcome::DeadlineMoved);
     assert_eq!(world.node.driver_call, call);
+    assert_eq!(world.effects, [], "nor is the agent asked");
 }
 
 #[test]
@@ -337,4 +338,19 @@ fn a_machine_that_must_not_be_powered_off_is_left_on_when_its_deploy_fails() {
     ));
     let step = world.go(Event::Power(PowerRequest::Set(PowerState::On)));
     assert_eq!(step.reply, Reply::Done);
+}
+
+#[test]
+fn no_step_of_the_agent_is_repeated_when_the_agent_is_lost() {
+    for (interface, name) in [("raid", "write_image"), ("deploy", "burn_in")] {
+        let mut world = World::agent_with_step(interface, name);
+        world.survey(&[]);
+        world.posted(Status::Running, Value::Null);
+        world.boots += 1;
+        world.agent_says(AgentEvent::PollFailed(Unreadable::NotFound));
+        world.survey(&[]);
+        assert_eq!(world.state(), "deploy failed");
+        let said = format!("what became of step {interface}.{name} is not known");
+        assert!(world.last_error().contains(&said), "{}", world.last_error());
+    }
 }

@@ -55,6 +55,10 @@ fn what_failed_is_named() {
             at(a_step("raid", "build", 90)),
             "Deploy step raid.build failed: oh. ",
         ),
+        (
+            at(a_step("deploy", "burn_in", 90)),
+            "Deploy step deploy.burn_in failed: oh. ",
+        ),
         // Not the conductor's own, whatever it is called.
         (
             at(a_step("raid", "write_image", 90)),

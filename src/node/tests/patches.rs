@@ -342,3 +342,24 @@ fn lists_are_changed_at_an_index_inside_of_them() {
     );
     assert_eq!(list(Remove, "extra/o/a", json!(9)).unwrap()["o"], json!({}));
 }
+
+#[test]
+fn a_path_leads_through_lists_too() {
+    let node = a_node(
+        Provision::Enroll,
+        json!({"extra": {"disks": [{"size": 1}, {"size": 2}, 3]}}),
+    );
+    let change = |path: &str| {
+        apply(&node, &[(Add, path, json!(9))])
+            .map(|patched| Value::Object(patched.attributes.extra))
+    };
+    let disks = change("extra/disks/1/size").unwrap()["disks"].clone();
+    assert_eq!(disks, json!([{"size": 1}, {"size": 9}, 3]));
+    for nowhere in [
+        "extra/disks/2/size",
+        "extra/disks/3/size",
+        "extra/disks/-/size",
+    ] {
+        assert_eq!(refused(change(nowhere)), "bad_value", "{nowhere}");
+    }
+}
