@@ -156,6 +156,8 @@ impl Checks {
 
     /// Nothing could be taken for so long, because of trouble with the store.
     pub(super) fn was_held(&mut self, held_ms: i64) {
+        // What became due meanwhile is learned of now.
+        self.due_since = None;
         if held_ms < 1_000 {
             return;
         }

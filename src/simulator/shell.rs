@@ -391,7 +391,9 @@ impl World<'_> {
             && seen.version < row.version
         {
             // More was stored than the actor was told.
-            self.became(seen, &row, false);
+            let heard_at = |node: &Node| node.session.as_ref()?.last_contact_at;
+            let is_sign = heard_at(seen) != heard_at(&row);
+            self.became(seen, &row, is_sign);
         }
         let actor = self.actor();
         if forgets {

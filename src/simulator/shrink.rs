@@ -95,16 +95,17 @@ pub fn shrink(options: &Options, number: u64) -> Option<Reproducer> {
             smaller = short;
         }
     }
-    // Fewer kinds.
-    for fault in super::Fault::ALL {
-        if smaller.faults.has(*fault) {
-            let mut without = smaller.clone();
-            without.faults = Faults::without(smaller.faults, *fault);
-            if tries.breaks(&without).is_some() {
-                smaller = without;
-            }
-        }
-    }
+    // One kind or two that are enough, be it later, or fewer at least.
+    let few = one_or_two(smaller.faults).find_map(|faults| {
+        let candidate = Options {
+            faults,
+            span_ms: options.span_ms,
+            ..smaller.clone()
+        };
+        tries.breaks(&candidate).map(|_| candidate)
+    });
+    smaller = few.unwrap_or(smaller);
+    drop_kinds(&mut smaller, &mut tries);
     // Fewer strikes: halves first, then ever smaller pieces.
     let mut keep: Vec<u64> = tries.breaks(&smaller).map(|outcome| outcome.strikes)?;
     let mut piece = keep.len().div_ceil(2);
@@ -129,15 +130,7 @@ pub fn shrink(options: &Options, number: u64) -> Option<Reproducer> {
         piece = piece.div_ceil(2);
     }
     // Kinds of which no strike is left.
-    for fault in super::Fault::ALL {
-        if smaller.faults.has(*fault) {
-            let mut without = smaller.clone();
-            without.faults = Faults::without(smaller.faults, *fault);
-            if tries.breaks(&without).is_some() {
-                smaller = without;
-            }
-        }
-    }
+    drop_kinds(&mut smaller, &mut tries);
     let last = lived(&smaller, number, true);
     let violation = last.violation?;
     if violation.at < smaller.span_ms {
@@ -157,6 +150,29 @@ pub fn shrink(options: &Options, number: u64) -> Option<Reproducer> {
         violation,
         lines: last.lines,
     })
+}
+
+/// Every set of one kind or of two of `faults`, the single ones first.
+fn one_or_two(faults: Faults) -> impl Iterator<Item = Faults> {
+    let single = move || faults.iter().map(|fault| Faults::NONE.with(fault));
+    let pairs = faults.iter().flat_map(move |one| {
+        let later = faults.iter().filter(move |other| *other > one);
+        later.map(move |other| Faults::NONE.with(one).with(other))
+    });
+    single().chain(pairs)
+}
+
+/// Leaves out each kind of fault that is not needed.
+fn drop_kinds(options: &mut Options, tries: &mut Tries) {
+    for fault in options.faults.iter() {
+        let without = Options {
+            faults: options.faults.without(fault),
+            ..options.clone()
+        };
+        if tries.breaks(&without).is_some() {
+            *options = without;
+        }
+    }
 }
 
 struct Tries {
