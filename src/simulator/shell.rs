@@ -429,7 +429,7 @@ impl World<'_> {
 
     /// The row is as it should be, so what passes from now on is lived through; unless the absence is still to be taken off.
     fn notes_again(&mut self) {
-        if self.conductor.untaken(self.conductor.row.version) < 1_000 {
+        if self.conductor.untaken(self.conductor.row.version).abs() < 1_000 {
             self.conductor.notes_since.get_or_insert(self.now);
         }
     }
