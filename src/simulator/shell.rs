@@ -391,8 +391,7 @@ impl World<'_> {
             && seen.version < row.version
         {
             // More was stored than the actor was told.
-            let heard_at = |node: &Node| node.session.as_ref()?.last_contact_at;
-            let is_sign = heard_at(seen) != heard_at(&row);
+            let is_sign = seen.deadlines.liveness < row.deadlines.liveness;
             self.became(seen, &row, is_sign);
         }
         let actor = self.actor();
