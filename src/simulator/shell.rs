@@ -391,7 +391,10 @@ impl World<'_> {
             && seen.version < row.version
         {
             // More was stored than the actor was told.
-            let is_sign = seen.deadlines.liveness < row.deadlines.liveness;
+            let heard_at = |node: &Node| node.session.as_ref()?.last_contact_at;
+            let is_sign = seen.deadlines.liveness.is_some()
+                && seen.deadlines.liveness < row.deadlines.liveness
+                && heard_at(seen) < heard_at(&row);
             self.became(seen, &row, is_sign);
         }
         let actor = self.actor();
