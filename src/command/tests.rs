@@ -455,3 +455,29 @@ fn what_an_agent_refuses_is_told_in_its_own_words() {
             .contains("until the agent restarts")
     );
 }
+
+#[test]
+fn what_only_a_broken_list_could_tell_is_given_up() {
+    let poisoned = || Event::SurveyFailed(Unreadable::Poisoned);
+    let mut by_list = unknown();
+    by_list.phase = Phase::Accepted {
+        agent_id: "new".to_owned(),
+        at: Timestamp(0),
+        by_list: true,
+    };
+    for command in [planned(), unknown(), by_list.clone()] {
+        assert_eq!(
+            *finish(&go(&command, poisoned())),
+            Finish::Refused {
+                why: Refusal::ListPoisoned
+            }
+        );
+    }
+    // This one can be asked for by its id.
+    if let Phase::Accepted { by_list, .. } = &mut by_list.phase {
+        *by_list = false;
+    }
+    let step = go(&by_list, poisoned());
+    assert_eq!(step.command, by_list);
+    assert!(matches!(step.verdict, Some(Verdict::Trouble(_))));
+}

@@ -8,6 +8,12 @@ use super::state::{Maintenance, Node, Provision};
 use super::turn::{Turn, seconds};
 use crate::command;
 
+/// Shorter absences are not worth a change, in milliseconds.
+const WORTH_A_CHANGE_MS: i64 = 1_000;
+
+/// The longest pause of an agent between two tries to look itself up, in milliseconds.
+const CALLS_AGAIN_WITHIN_MS: i64 = 60_000;
+
 /// The `fault` of a node in quarantine.
 pub const QUARANTINE_FAULT: &str = "conductor failure";
 
@@ -16,6 +22,9 @@ pub const QUARANTINE_FAULT: &str = "conductor failure";
 /// `down_for_ms` is what the clock shows since the last note of life; less than nothing after the clock was set back. Every time in
 /// the row moves by it: what was awaited until now is awaited for as long as was left, whatever was done to the clock meanwhile.
 /// A step gets the absence on top of its limit, since an absence can't be told from a clock that was set forward.
+///
+/// A booting agent whose first call found nobody comes again within [`CALLS_AGAIN_WITHIN_MS`], so it is given that much at least. An
+/// agent at work is asked at once and needs no more time.
 pub(super) fn resumed(mut turn: Turn<'_>, down_for_ms: i64) -> Step {
     move_times(&mut turn.node, down_for_ms);
     // Where only an agent is waited for, the line of its deadline's end tells it: a site full of such nodes starts faster so.
@@ -27,8 +36,31 @@ pub(super) fn resumed(mut turn: Turn<'_>, down_for_ms: i64) -> Step {
         );
         turn.note(Severity::Info, "deadline", line);
     }
+    if down_for_ms.abs() >= WORTH_A_CHANGE_MS {
+        await_another_call(&mut turn);
+    }
     turn.repeat_driver_call();
     answers::tell_command(turn, command::Event::Recovered, Outcome::Resumed)
+}
+
+fn await_another_call(turn: &mut Turn<'_>) {
+    let is_confirmed = turn
+        .node
+        .session
+        .as_ref()
+        .is_some_and(|session| session.confirmed);
+    let least = turn
+        .now
+        .limits
+        .deploy_callback_timeout_ms
+        .min(CALLS_AGAIN_WITHIN_MS);
+    let least = turn.now.at.plus_ms(least);
+    if let Some(liveness) = &mut turn.node.deadlines.liveness
+        && !is_confirmed
+        && *liveness < least
+    {
+        *liveness = least;
+    }
 }
 
 /// The actor that carries the node failed too often: a person has to look.
@@ -86,8 +118,7 @@ pub fn after_trouble_with_the_store(row: Node, seen: Option<&Node>, held_for_ms:
         node = seen.clone();
         node.version = row.version;
     }
-    // A moment is not worth a change.
-    if held_for_ms >= 1_000 {
+    if held_for_ms >= WORTH_A_CHANGE_MS {
         move_times(&mut node, held_for_ms);
     }
     if node != row {

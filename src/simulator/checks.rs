@@ -17,6 +17,8 @@ use crate::timestamp::Timestamp;
 const ROW_LAG_MS: i64 = 7_000;
 /// How late a restart may make a deadline: the conductor notes that it lives every 5 s.
 const RESTART_LAG_MS: i64 = 6_000;
+/// So much more an agent gets after each restart of the conductor that has not called yet.
+const CALLS_AGAIN_WITHIN_MS: i64 = 60_000;
 
 #[derive(Debug)]
 struct Begun {
@@ -457,8 +459,17 @@ impl World<'_> {
             self.checks.breaks(Rule::CommandsAreAsked, what, at);
         }
         let limits = self.setup.limits_of(self.number);
-        let slack =
-            1_000 + self.checks.excused_ms + RESTART_LAG_MS * self.checks.restarts_since_sign;
+        let restarts = self.checks.restarts_since_sign;
+        let is_confirmed = node
+            .session
+            .as_ref()
+            .is_some_and(|session| session.confirmed);
+        let lag = if is_confirmed {
+            RESTART_LAG_MS
+        } else {
+            RESTART_LAG_MS + CALLS_AGAIN_WITHIN_MS
+        };
+        let slack = 1_000 + self.checks.excused_ms + lag * restarts;
         if node.deadlines.liveness.is_some() {
             let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
             let silent = at - since;

@@ -206,3 +206,40 @@ fn a_deadline_at_rest_is_cleared_and_changes_nothing_else() {
     assert_eq!(world.state(), "active");
     assert_eq!(world.node.deadlines, Deadlines::default());
 }
+
+#[test]
+fn a_booting_agent_may_call_again_after_the_conductor_was_away() {
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    world.driver_says_yes();
+    let liveness = world.node.deadlines.liveness.unwrap();
+    // Five seconds were left when the conductor went.
+    world.at = liveness.0 - 5_000 + 30_000;
+    let mut other = World {
+        node: world.node.clone(),
+        at: world.at,
+        ..World::new()
+    };
+    world.go(Event::Resumed {
+        down_for_ms: 30_000,
+    });
+    assert_eq!(
+        world.node.deadlines.liveness,
+        Some(Timestamp(world.at + 60_000))
+    );
+    // A moment is nothing an agent could have missed.
+    other.go(Event::Resumed { down_for_ms: 999 });
+    assert_eq!(other.node.deadlines.liveness, Some(liveness.plus_ms(999)));
+
+    // One at work is asked at once.
+    let mut world = World::writing();
+    let liveness = world.node.deadlines.liveness.unwrap();
+    world.at = liveness.0 - 5_000 + 30_000;
+    world.go(Event::Resumed {
+        down_for_ms: 30_000,
+    });
+    assert_eq!(
+        world.node.deadlines.liveness,
+        Some(liveness.plus_ms(30_000))
+    );
+}
