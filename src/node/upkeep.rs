@@ -57,9 +57,8 @@ fn await_another_call(turn: &mut Turn<'_>) {
     let least = turn.now.at.plus_ms(least);
     if let Some(liveness) = &mut turn.node.deadlines.liveness
         && !is_confirmed
-        && *liveness < least
     {
-        *liveness = least;
+        *liveness = least.max(*liveness);
     }
 }
 
