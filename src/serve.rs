@@ -329,3 +329,35 @@ fn reports(metrics: &Arc<Metrics>) -> http::Metrics {
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[actix_web::test]
+    async fn a_writer_that_dies_ends_the_conductor_and_meanwhile_everybody_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = Config::default();
+        config.api.listen = "127.0.0.1:0".parse().unwrap();
+        config.database.url = format!("sqlite://{}", directory.path().join("upbeat.db").display());
+        let mut running = start(&config, None).await.unwrap();
+        running.conductor.writer().dies();
+        assert!(matches!(running.ended().await, Ended::Writer));
+
+        let api = format!("http://{}/v1/nodes", running.address);
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let asked = |request: reqwest::RequestBuilder| {
+            request
+                .header("X-OpenStack-Ironic-API-Version", "1.81")
+                .send()
+        };
+        let node = serde_json::json!({"driver": "fake-hardware"});
+        let told = asked(client.post(&api).json(&node)).await.unwrap();
+        assert_eq!(told.status(), 503);
+        assert!(told.headers().contains_key("retry-after"));
+        // What is stored can be read on.
+        assert_eq!(asked(client.get(&api)).await.unwrap().status(), 200);
+        running.stop().await;
+    }
+}

@@ -213,6 +213,11 @@ impl Conductor {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn writer(&self) -> &Writer {
+        &self.shared.writer
+    }
+
     /// False while rows don't know yet of an absence of the conductor or of the store.
     pub fn is_settled(&self) -> bool {
         self.shared.unsettled.load(Ordering::Acquire) == 0

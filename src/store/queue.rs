@@ -141,6 +141,12 @@ impl Writer {
     pub(super) fn meddle(&self, with: impl FnOnce(&mut AnyConnection) + Send + 'static) {
         self.give(Job::Meddle(Box::new(with))).unwrap();
     }
+
+    /// Lets the thread that writes die of a panic.
+    #[cfg(test)]
+    pub(crate) fn dies(&self) {
+        self.meddle(|_| panic!("a fault of ours"));
+    }
 }
 
 fn gone() -> SaveError {

@@ -97,7 +97,7 @@ async fn a_file_that_became_read_only_costs_no_more_than_the_saves_meanwhile() {
 #[tokio::test]
 async fn a_writer_that_died_is_noticed() {
     let (_directory, mut store) = a_store();
-    store.writer.meddle(|_| panic!("a fault of ours"));
+    store.writer.dies();
     assert_eq!(store.handle.ended().await, super::WriterEnd::Died);
     assert_eq!(store.handle.ended().await, super::WriterEnd::Died);
     let save = store.writer.save(a_save(1, 1)).await;
