@@ -155,12 +155,7 @@ impl World<'_> {
 
     /// The child's handler.
     pub(super) fn do_job(&mut self, job: Job) {
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
+        let Some(child) = self.conductor.child() else {
             return;
         };
         if child.busy.is_some() {
@@ -174,12 +169,7 @@ impl World<'_> {
     pub(super) fn plan_job(&mut self, job: Job) {
         let now = self.now;
         let random = &mut self.random;
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
+        let Some(child) = self.conductor.child() else {
             return;
         };
         child.waiting = None;
@@ -200,11 +190,7 @@ impl World<'_> {
         }
         let number = self.conductor.number();
         let life = self.conductor.life;
-        let child = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut());
+        let child = self.conductor.child();
         if let Some(child) = child {
             child.waiting = Some(Waiting { number, job });
         }
@@ -217,12 +203,7 @@ impl World<'_> {
         if life != self.conductor.life {
             return;
         }
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
+        let Some(child) = self.conductor.child() else {
             return;
         };
         if child
@@ -238,12 +219,7 @@ impl World<'_> {
     pub(super) fn request(&mut self, job: Job) {
         let ask = self.conductor.number();
         let is_post = job.effect == command::Effect::Post;
-        if let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        {
+        if let Some(child) = self.conductor.child() {
             child.busy = Some((ask, job.attempt));
         }
         self.send_request(ask, job);
@@ -260,12 +236,7 @@ impl World<'_> {
         if life != self.conductor.life {
             return;
         }
-        let Some(child) = self
-            .conductor
-            .actor
-            .as_mut()
-            .and_then(|actor| actor.child.as_mut())
-        else {
+        let Some(child) = self.conductor.child() else {
             return;
         };
         let Some((current, attempt)) = child.busy else {

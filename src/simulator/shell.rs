@@ -217,6 +217,11 @@ impl Conductor {
         self.wall(at)
     }
 
+    /// The child of the node's actor, if it has one.
+    pub(super) fn child(&mut self) -> Option<&mut Child> {
+        self.actor.as_mut()?.child.as_mut()
+    }
+
     pub(super) fn has_actor(&self) -> bool {
         self.actor.is_some()
     }
