@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::shared::OneMore;
 use crate::command::{Effect, Pace};
 use crate::observe::metrics::{Count, Metrics};
 
@@ -53,15 +54,6 @@ pub(super) struct Calls {
 pub(super) struct Turn {
     _permit: OwnedSemaphorePermit,
     _counted: Counted,
-}
-
-/// A command in progress, until dropped.
-pub(super) struct InProgress(Arc<AtomicUsize>);
-
-impl Drop for InProgress {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// One more in a gauge, until dropped.
@@ -108,9 +100,8 @@ impl Calls {
     }
 
     /// One more command is in progress.
-    pub(super) fn begin(&self) -> InProgress {
-        self.in_progress.fetch_add(1, Ordering::Relaxed);
-        InProgress(self.in_progress.clone())
+    pub(super) fn begin(&self) -> OneMore {
+        OneMore::of(&self.in_progress)
     }
 
     /// The shortest pause between two looks at the same command that leaves time for all.
@@ -175,7 +166,7 @@ mod tests {
     #[test]
     fn the_more_commands_are_in_progress_the_rarer_each_is_looked_at() {
         let calls = Calls::new(4, &Metrics::new());
-        let mut commands: Vec<InProgress> = (0..5_000).map(|_| calls.begin()).collect();
+        let mut commands: Vec<OneMore> = (0..5_000).map(|_| calls.begin()).collect();
         assert_eq!(calls.pause_between_looks(), Duration::from_secs(5));
         commands.truncate(10);
         assert_eq!(calls.pause_between_looks(), Duration::from_millis(10));

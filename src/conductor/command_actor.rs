@@ -14,10 +14,10 @@ use actix::{
 use serde_json::Value;
 use tokio::sync::watch;
 
-use super::calls::{InProgress, Kind, Turn};
+use super::calls::{Kind, Turn};
 use super::measure;
 use super::node_actor::{NodeActor, Tell};
-use super::shared::Shared;
+use super::shared::{OneMore, Shared};
 use super::supervise::{self, Watcher};
 use crate::agent::Target;
 use crate::command::{self, CommandId, Effect, Pace, Refusal, Unreadable};
@@ -57,7 +57,7 @@ pub(super) struct CommandActor {
     busy: bool,
     /// Asked for meanwhile; begun when that request has ended. The newest counts.
     next: Option<Do>,
-    _in_progress: InProgress,
+    _in_progress: OneMore,
     /// Closed when the node lets go of this actor.
     leash: watch::Receiver<()>,
 }

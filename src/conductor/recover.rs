@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::measure::{self, ComingBack, Recovery};
-use super::node_actor::{Start, Unsettled};
-use super::shared::Shared;
+use super::node_actor::Start;
+use super::shared::{OneMore, Shared};
 use crate::node::QUARANTINE_FAULT;
 use crate::store::{NodeFilter, Page, ReadError};
 
@@ -33,7 +33,7 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
         let id = node.id;
         let start = Start {
             down_for_ms,
-            unsettled: Some(Unsettled::counted_in(&shared.unsettled)),
+            unsettled: Some(OneMore::of(&shared.unsettled)),
             quarantine: None,
             // Nobody can have been heard yet, so it is as it was read.
             row: Some(Box::new(node)),

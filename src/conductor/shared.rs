@@ -1,7 +1,7 @@
 //! What every actor of a conductor works with. No decisions here.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::calls::Calls;
 use super::registry::Registry;
@@ -13,6 +13,22 @@ use crate::driver::Drivers;
 use crate::node::Limits;
 use crate::observe::metrics::Metrics;
 use crate::store::{Reader, Writer};
+
+/// One more in a count, until dropped.
+pub(super) struct OneMore(Arc<AtomicUsize>);
+
+impl OneMore {
+    pub(super) fn of(count: &Arc<AtomicUsize>) -> OneMore {
+        count.fetch_add(1, Ordering::AcqRel);
+        OneMore(count.clone())
+    }
+}
+
+impl Drop for OneMore {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 /// How a conductor runs, apart from what it is connected to.
 #[derive(Debug, Clone)]

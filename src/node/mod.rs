@@ -48,5 +48,5 @@ pub use state::{
     PortId, Power, PowerState, Provision, Session,
 };
 pub use step::{is_sign_of_life, step};
-pub use upkeep::{QUARANTINE_FAULT, after_trouble_with_the_store};
+pub use upkeep::{QUARANTINE_FAULT, after_trouble_with_the_store, is_sign_worth_storing};
 pub use waiting::{Waiting, waiting};

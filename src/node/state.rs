@@ -147,6 +147,11 @@ impl Node {
         format!("{}/{command}", self.id)
     }
 
+    /// When its agent was last heard.
+    pub fn heard_at(&self) -> Option<Timestamp> {
+        self.session.as_ref()?.last_contact_at
+    }
+
     /// The earliest moment at which something must happen although nobody calls; none when nothing is awaited.
     pub fn next_deadline(&self) -> Option<Timestamp> {
         self.deadlines.next()

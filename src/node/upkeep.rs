@@ -7,6 +7,7 @@ use super::outcome::Outcome;
 use super::state::{Maintenance, Node, Provision};
 use super::turn::{Turn, seconds};
 use crate::command;
+use crate::timestamp::Timestamp;
 
 /// Shorter absences are not worth a change, in milliseconds.
 const WORTH_A_CHANGE_MS: i64 = 1_000;
@@ -98,6 +99,20 @@ pub(super) fn maintenance(mut turn: Turn<'_>, on: bool, reason: Option<String>) 
         return answers::tell_command(turn, command::Event::Recovered, Outcome::Changed);
     }
     turn.done(Outcome::Changed)
+}
+
+/// A crash forgets no more of the signs of life than this, in milliseconds.
+const SIGNS_STORED_EVERY_MS: i64 = 5_000;
+
+/// True when what was stored last, `ms_ago`, is too old for another sign of life to be kept in memory only. Counted from the sign
+/// that was stored too, not only from when: it may have been older.
+pub fn is_sign_worth_storing(node: &Node, stored_heard_at: Option<Timestamp>, ms_ago: i64) -> bool {
+    let newer_by = match (node.heard_at(), stored_heard_at) {
+        (Some(now), Some(then)) => now.ms_since(then),
+        (Some(_), None) => i64::MAX,
+        (None, _) => 0,
+    };
+    ms_ago.max(newer_by) >= SIGNS_STORED_EVERY_MS
 }
 
 /// The node as it was read from its row, because something could not be stored: with the signs of life that were `seen` since the

@@ -66,7 +66,7 @@ pub fn waiting(node: &Node) -> Option<Waiting> {
         what,
         since,
         deadlines,
-        heard_at: session.and_then(|session| session.last_contact_at),
+        heard_at: node.heard_at(),
         trouble: session.and_then(|session| session.trouble.clone()),
     })
 }

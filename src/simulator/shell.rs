@@ -19,12 +19,10 @@ use super::world::World;
 use crate::command::CommandId;
 use crate::node::{
     Effect, Event, Heartbeat, Node, Now, Provision, Reply, Step, TokenMatch,
-    after_trouble_with_the_store, is_sign_of_life,
+    after_trouble_with_the_store, is_sign_of_life, is_sign_worth_storing,
 };
 use crate::timestamp::Timestamp;
 
-/// As in the real actor.
-const LIVENESS_STORED_EVERY_MS: i64 = 5_000;
 /// How often a running conductor notes that it lives.
 const ALIVE_NOTED_EVERY_MS: i64 = 5_000;
 
@@ -396,10 +394,9 @@ impl World<'_> {
             && seen.version < row.version
         {
             // More was stored than the actor was told.
-            let heard_at = |node: &Node| node.session.as_ref()?.last_contact_at;
             let is_sign = seen.deadlines.liveness.is_some()
                 && seen.deadlines.liveness < row.deadlines.liveness
-                && heard_at(seen) < heard_at(&row);
+                && seen.heard_at() < row.heard_at();
             self.became(seen, &row, is_sign);
         }
         let actor = self.actor();
@@ -710,18 +707,10 @@ impl World<'_> {
     fn store_liveness(&mut self, node: &Rc<Node>, from_version: u64) {
         let now = self.now;
         let actor = self.actor();
-        let heard_at = node
-            .session
-            .as_ref()
-            .and_then(|session| session.last_contact_at);
-        let is_recent = actor.liveness_stored.is_some_and(|(at, heard)| {
-            let newer_by = match (heard_at, heard) {
-                (Some(now), Some(then)) => now.ms_since(then),
-                (Some(_), None) => i64::MAX,
-                (None, _) => 0,
-            };
-            now - at < LIVENESS_STORED_EVERY_MS && newer_by < LIVENESS_STORED_EVERY_MS
-        });
+        let heard_at = node.heard_at();
+        let is_recent = actor
+            .liveness_stored
+            .is_some_and(|(at, heard)| !is_sign_worth_storing(node, heard, now - at));
         if is_recent {
             return;
         }

@@ -27,13 +27,12 @@ use actix::{
 };
 
 use self::storing::Then;
-pub(super) use self::untaken::Unsettled;
 use self::untaken::Untaken;
 use self::watcher::NodeWatcher;
 use super::command_actor::{Child, CommandActor};
 use super::measure::{self, ComingBack};
 use super::registry::ReplyTo;
-use super::shared::Shared;
+use super::shared::{OneMore, Shared};
 use super::supervise::{self, message_of};
 use super::{Answer, DeliverError};
 use crate::agent::certificate_sha256;
@@ -65,7 +64,7 @@ pub(super) struct Start {
     /// For how long the conductor was away, in milliseconds; 0 if it was not.
     pub(super) down_for_ms: i64,
     /// Held until the row knows of that.
-    pub(super) unsettled: Option<Unsettled>,
+    pub(super) unsettled: Option<OneMore>,
     /// Given up on by the supervisor before: why.
     pub(super) quarantine: Option<String>,
     /// What is in the row, where that was just read and nobody can have changed it since.

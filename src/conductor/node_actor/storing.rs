@@ -10,13 +10,9 @@ use actix::{ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context};
 
 use super::{Caller, NodeActor, Tell};
 use crate::conductor::DeliverError;
-use crate::node::{Event, Node, after_trouble_with_the_store};
+use crate::node::{Event, Node, after_trouble_with_the_store, is_sign_worth_storing};
 use crate::store::{Change, Ident, ReadError, Save, SaveError};
-use crate::timestamp::Timestamp;
 
-/// A sign of life is stored at most this often per node; a crash forgets no more than this, which a restart's grace outweighs.
-const LIVENESS_STORED_EVERY: Duration = Duration::from_secs(5);
-const LIVENESS_STORED_EVERY_MS: i64 = 5_000;
 /// A sign of life for which the store had no place is offered again after so long.
 const LIVENESS_PUT_OFF_FOR: Duration = Duration::from_secs(1);
 
@@ -159,15 +155,10 @@ impl NodeActor {
         let Some(node) = self.node.clone() else {
             return;
         };
-        let heard_at = heard_at(&node);
-        // Counted from the sign that was stored, not only from when: what came with it may be older.
+        let heard_at = node.heard_at();
         let is_recent = self.liveness_stored.is_some_and(|(at, heard)| {
-            let newer_by = match (heard_at, heard) {
-                (Some(now), Some(then)) => now.ms_since(then),
-                (Some(_), None) => i64::MAX,
-                (None, _) => 0,
-            };
-            at.elapsed() < LIVENESS_STORED_EVERY && newer_by < LIVENESS_STORED_EVERY_MS
+            let ms_ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
+            !is_sign_worth_storing(&node, heard, ms_ago)
         });
         if is_recent {
             return;
@@ -228,10 +219,4 @@ impl NodeActor {
             }
         });
     }
-}
-
-fn heard_at(node: &Node) -> Option<Timestamp> {
-    node.session
-        .as_ref()
-        .and_then(|session| session.last_contact_at)
 }

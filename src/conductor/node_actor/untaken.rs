@@ -4,26 +4,12 @@
 //! it here, and the conductor does not note that it is alive, so that a next start counts from before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
+
+use crate::conductor::shared::OneMore;
 
 /// Shorter times are not worth a change, in milliseconds.
 const WORTH_A_CHANGE_MS: i64 = 1_000;
-
-/// Counted as long as it is held: a node whose row does not know yet what must be taken off its waits.
-pub(in crate::conductor) struct Unsettled(Arc<AtomicUsize>);
-
-impl Unsettled {
-    pub(in crate::conductor) fn counted_in(count: &Arc<AtomicUsize>) -> Unsettled {
-        count.fetch_add(1, Ordering::AcqRel);
-        Unsettled(count.clone())
-    }
-}
-
-impl Drop for Unsettled {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
-}
 
 /// What a row does not know yet.
 #[derive(Default)]
@@ -31,11 +17,12 @@ pub(super) struct Untaken {
     ms: i64,
     /// The version of the row that does not know it; later ones do.
     of_version: u64,
-    unsettled: Option<Unsettled>,
+    /// Counted among the nodes whose rows don't know something, as long as it is so.
+    unsettled: Option<OneMore>,
 }
 
 impl Untaken {
-    pub(super) fn new(ms: i64, of_version: u64, unsettled: Option<Unsettled>) -> Untaken {
+    pub(super) fn new(ms: i64, of_version: u64, unsettled: Option<OneMore>) -> Untaken {
         Untaken {
             ms,
             of_version,
@@ -54,8 +41,7 @@ impl Untaken {
 
     /// From now on nothing can be stored, for a while at least.
     pub(super) fn begins(&mut self, count: &Arc<AtomicUsize>) {
-        self.unsettled
-            .get_or_insert_with(|| Unsettled::counted_in(count));
+        self.unsettled.get_or_insert_with(|| OneMore::of(count));
     }
 
     /// The row with this version was read, and nothing could be taken for so long.
@@ -83,12 +69,13 @@ impl Untaken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering;
 
     #[test]
     fn what_a_row_does_not_know_is_kept_until_a_later_one_is_stored() {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = || count.load(Ordering::Acquire);
-        let mut untaken = Untaken::new(5_000, 7, Some(Unsettled::counted_in(&count)));
+        let mut untaken = Untaken::new(5_000, 7, Some(OneMore::of(&count)));
         assert_eq!((untaken.of(7), untaken.of(8)), (5_000, 0));
         untaken.begins(&count);
         untaken.add(7, 2_000);

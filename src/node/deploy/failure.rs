@@ -39,12 +39,8 @@ pub fn explain(attributes: &Attributes, deploy: &Deploy, finish: &Finish) -> Str
 /// Why the deploy fails when the agent was silent for too long.
 pub(super) fn silent(node: &Node, deploy: &Deploy, now: Now<'_>) -> String {
     let limit_s = now.limits.deploy_callback_timeout_ms / 1_000;
-    let heard = node
-        .session
-        .as_ref()
-        .and_then(|session| session.last_contact_at);
     let trouble = trouble_with(node, "Last attempt");
-    match heard {
+    match node.heard_at() {
         Some(heard) => format!(
             "The agent went silent while {}: nothing was heard for {} s (deploy_callback_timeout is {limit_s} s).{trouble} Look at the machine's console and network, then deploy again.",
             phase_of(node, deploy),
