@@ -6,6 +6,7 @@
 
 mod answers;
 pub mod attributes;
+pub mod boot_options;
 mod deadlines;
 pub mod deploy;
 mod edit;
