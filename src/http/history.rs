@@ -12,7 +12,7 @@ use crate::node::{NodeId, Severity};
 use crate::store::{HistoryEntry, Page};
 
 /// An entry and the node it is about.
-struct Of {
+pub struct Of {
     node: NodeId,
     entry: HistoryEntry,
 }
@@ -31,7 +31,8 @@ const fn field(
     }
 }
 
-const FIELDS: &[Shown<Of>] = &[
+/// The fields of an entry.
+pub const FIELDS: &[Shown<Of>] = &[
     field("uuid", true, |of, _| json!(of.entry.id.to_string())),
     field("created_at", true, |of, _| time(Some(of.entry.at))),
     field("severity", true, |of, _| {

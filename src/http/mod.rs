@@ -24,6 +24,7 @@ mod maintenance;
 mod management;
 pub mod microversion;
 mod nodes;
+mod openapi;
 mod patch;
 mod ports;
 mod power;
@@ -34,6 +35,7 @@ mod request;
 mod server;
 mod settings;
 mod validate;
+mod versions;
 mod view;
 
 pub use server::start;

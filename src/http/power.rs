@@ -16,7 +16,6 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     let timeout = arguments.take_integer("timeout")?;
     arguments.finish()?;
     if let Some(seconds) = timeout {
-        request.need(27, "timeout")?;
         if seconds <= 0 {
             return Err(Error::Bad(
                 "timeout: must be a positive number of seconds.".to_owned(),
