@@ -296,14 +296,16 @@ pub async fn traits(request: &Request, ident: &str) -> Result<Reply, Error> {
     Ok(Reply::body(&json!({"traits": []})))
 }
 
-/// `GET /v1/nodes/{node}/inventory`: no node of this version was ever inspected.
+/// `GET /v1/nodes/{node}/inventory`: what the last inspection found.
 pub async fn inventory(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
-    let node = request.node(ident).await?;
-    Err(Error::NotFound(format!(
-        "Inventory record not found for node {}; it was never inspected.",
-        node.id
-    )))
+    let node = request.node(ident).await?.id;
+    match request.api.conductor.reader().inventory(node).await? {
+        Some(found) => Ok(Reply::body(&found)),
+        None => Err(Error::NotFound(format!(
+            "Inventory record not found for node {node}; it was never inspected."
+        ))),
+    }
 }
 
 /// `GET /v1/nodes/{node}/states`
