@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::allocation::choose;
 use super::*;
 use crate::node::allocation::Demand;
 use crate::node::{Attributes, Maintenance, Node, PatchOp, Power, PowerState, Provision};

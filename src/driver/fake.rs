@@ -31,7 +31,7 @@ impl Fake {
 impl Driver for Fake {
     fn call(&self, node: &Node, request: DriverRequest) -> Answering {
         let power = match request {
-            DriverRequest::RebootToRamdisk | DriverRequest::Reboot => {
+            DriverRequest::RebootToRamdisk | DriverRequest::Reboot | DriverRequest::SoftReboot => {
                 self.switch(node, false);
                 self.switch(node, true);
                 Some(PowerState::On)
@@ -40,14 +40,22 @@ impl Driver for Fake {
                 self.switch(node, true);
                 Some(PowerState::On)
             }
-            DriverRequest::PowerOff => {
+            DriverRequest::PowerOff | DriverRequest::SoftPowerOff => {
                 self.switch(node, false);
                 Some(PowerState::Off)
             }
             DriverRequest::Verify | DriverRequest::ReadPower => {
                 Some(node.power.state.unwrap_or(PowerState::Off))
             }
-            DriverRequest::BootFromDisk => None,
+            // The row says how such a machine is set up; there is nothing else to set.
+            DriverRequest::BootFromDisk
+            | DriverRequest::SetBootDevice
+            | DriverRequest::SetBootMode
+            | DriverRequest::SetSecureBoot
+            | DriverRequest::SetMedia
+            | DriverRequest::SetConsole
+            | DriverRequest::InjectNmi
+            | DriverRequest::HardwareStep => None,
         };
         Box::pin(std::future::ready(Ok(DriverAnswer { power })))
     }

@@ -18,6 +18,19 @@ impl Driver for Manual {
             DriverRequest::PowerOff => (Some(PowerState::Off), "switch the machine off by hand"),
             DriverRequest::BootFromDisk => (None, "make the machine boot from its disk by hand"),
             DriverRequest::Verify | DriverRequest::ReadPower => (node.power.state, ""),
+            // The hardware type offers none of these, so nobody asks.
+            DriverRequest::SoftPowerOff
+            | DriverRequest::SoftReboot
+            | DriverRequest::SetBootDevice
+            | DriverRequest::SetBootMode
+            | DriverRequest::SetSecureBoot
+            | DriverRequest::SetMedia
+            | DriverRequest::SetConsole
+            | DriverRequest::InjectNmi
+            | DriverRequest::HardwareStep => {
+                let why = format!("a person has no way for \"{}\"", request.name());
+                return Box::pin(std::future::ready(Err(why)));
+            }
         };
         if !wish.is_empty() {
             tracing::info!(node.id = %node.id, node.name = node.attributes.name, "{wish}");

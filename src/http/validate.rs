@@ -68,7 +68,7 @@ mod tests {
                 .contains("image_source")
         );
         assert_eq!(report["power"], json!({"result": true}));
-        assert_eq!(report["rescue"]["result"], Value::Null);
+        assert_eq!(report["rescue"], json!({"result": true}));
         assert_eq!(report.as_object().unwrap().len(), 12);
     }
 

@@ -6,7 +6,7 @@ use super::hardware::DriverAnswer;
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
-use super::state::{DriverRequest, PowerState, Provision};
+use super::state::Provision;
 use super::turn::Turn;
 use crate::command::{self, CommandId, Phase, Verdict};
 
@@ -99,15 +99,8 @@ pub(super) fn driver(
     turn.node.deadlines.driver = None;
     turn.node.power.target = None;
     if let Ok(answer) = &answer {
-        turn.node.power.state = match call.request {
-            DriverRequest::PowerOff => Some(PowerState::Off),
-            DriverRequest::PowerOn | DriverRequest::Reboot | DriverRequest::RebootToRamdisk => {
-                Some(PowerState::On)
-            }
-            DriverRequest::Verify | DriverRequest::ReadPower | DriverRequest::BootFromDisk => {
-                answer.power.or(turn.node.power.state)
-            }
-        };
+        let ends_in = call.request.ends_in();
+        turn.node.power.state = ends_in.or(answer.power).or(turn.node.power.state);
     }
     match &turn.node.provision {
         Provision::Verifying => manage::verified(turn, answer),

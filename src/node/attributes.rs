@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::boot_options;
 use super::hardware::{self, HardwareType};
 use super::refused::Refused;
 use super::state::{Attributes, NodeId, Object};
@@ -194,7 +195,7 @@ pub fn parse_new(document: &Object, microversion: u16) -> Result<NewNode, Refuse
     if set.remove("console_enabled") == Some(Value::Bool(true)) {
         return Err(bad(
             "console_enabled",
-            "no driver of this version has a console; leave it out",
+            "is switched on after the node was created, with a PUT to its states/console; leave it out",
         ));
     }
     let maintenance = set.remove("maintenance") == Some(Value::Bool(true));
@@ -252,7 +253,7 @@ pub fn checked(field: &Field, value: &Value) -> Result<Value, Refused> {
             known_driver(text_of(name, value, 255)?)?;
         }
         Kind::Object => {
-            object_of(name, value)?;
+            boot_options::check(name, object_of(name, value)?)?;
         }
         Kind::Properties => {
             check_properties(object_of(name, value)?)?;
@@ -547,7 +548,7 @@ mod tests {
                 "automated_clean",
             ),
             (
-                json!({"driver": "fake-hardware", "boot_interface": "ipxe"}),
+                json!({"driver": "fake-hardware", "boot_interface": "ilo-ipxe"}),
                 "boot_interface",
             ),
             (

@@ -1,7 +1,13 @@
-//! The hardware types a node can be driven by: names, interfaces and defaults. Data only; what the drivers do stands in
-//! `crate::driver`.
+//! The hardware types a node can be driven by: names, interfaces and defaults; and, in the files below, what is recorded and asked
+//! of a machine from outside. Data and pure rules; what the drivers do stands in `crate::driver`.
 
-use super::state::PowerState;
+pub mod bios;
+pub mod firmware;
+pub mod raid;
+pub mod recorded;
+pub mod steps;
+
+use super::state::{Attributes, PowerState};
 
 /// A driver's answer to a call that went well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,19 +70,19 @@ pub const HARDWARE_TYPES: &[HardwareType] = &[
         sees_power: false,
         switches_power: true,
         interfaces: interfaces![
-            "bios": "no-bios",
-            "boot": "fake",
-            "console": "no-console",
+            "bios": "fake" or "no-bios",
+            "boot": "fake" or "ipxe" or "pxe",
+            "console": "fake" or "no-console",
             "deploy": "direct",
-            "firmware": "no-firmware",
-            "inspect": "no-inspect",
-            "management": "fake",
+            "firmware": "fake" or "no-firmware",
+            "inspect": "agent" or "no-inspect",
+            "management": "fake" or "noop",
             "network": "noop",
             "power": "fake",
-            "raid": "no-raid",
-            "rescue": "no-rescue",
+            "raid": "fake" or "agent" or "no-raid",
+            "rescue": "agent" or "no-rescue",
             "storage": "noop",
-            "vendor": "no-vendor",
+            "vendor": "fake" or "no-vendor",
         ],
     },
     HardwareType {
@@ -85,16 +91,16 @@ pub const HARDWARE_TYPES: &[HardwareType] = &[
         switches_power: false,
         interfaces: interfaces![
             "bios": "no-bios",
-            "boot": "pxe",
+            "boot": "pxe" or "ipxe",
             "console": "no-console",
             "deploy": "direct",
             "firmware": "no-firmware",
-            "inspect": "no-inspect",
+            "inspect": "agent" or "no-inspect",
             "management": "noop",
             "network": "noop",
             "power": "manual",
-            "raid": "no-raid",
-            "rescue": "no-rescue",
+            "raid": "no-raid" or "agent",
+            "rescue": "agent" or "no-rescue",
             "storage": "noop",
             "vendor": "no-vendor",
         ],
@@ -107,6 +113,14 @@ pub fn hardware_type(name: &str) -> Option<&'static HardwareType> {
     #[cfg(test)]
     let known = known.chain([&SEES_POWER]);
     known.into_iter().find(|known| known.name == name)
+}
+
+/// True if a node with these attributes has `implementation` for the interface `kind`.
+pub fn uses(attributes: &Attributes, kind: &str, implementation: &str) -> bool {
+    attributes
+        .interfaces
+        .get(kind)
+        .is_some_and(|chosen| chosen == implementation)
 }
 
 /// No driver of this version sees a machine's power, but flows are written, and tested, for those that do.

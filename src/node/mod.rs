@@ -7,6 +7,7 @@
 pub mod allocation;
 mod answers;
 pub mod attributes;
+pub mod boot_options;
 mod deadlines;
 pub mod deploy;
 mod edit;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::deploy::Deploy;
+use super::hardware::recorded::Hardware;
 use super::parts::Part;
 use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
@@ -93,6 +94,9 @@ pub struct Node {
     pub last_error: Option<String>,
     /// What is known and wanted of its power.
     pub power: Power,
+    /// What else is recorded of its machine.
+    #[serde(default, skip_serializing_if = "Hardware::is_blank")]
+    pub hardware: Hardware,
     /// Where it stands in its life.
     pub provision: Provision,
     /// When `provision` last changed its name.
@@ -134,6 +138,7 @@ impl Node {
             maintenance: None,
             last_error: None,
             power: Power::default(),
+            hardware: Hardware::default(),
             provision: Provision::Enroll,
             provision_updated_at: None,
             session: None,
@@ -433,6 +438,24 @@ pub enum DriverRequest {
     PowerOff,
     /// Off, then on.
     Reboot,
+    /// Off, by asking the operating system.
+    SoftPowerOff,
+    /// Off, by asking the operating system, then on.
+    SoftReboot,
+    /// Boot from what the row says.
+    SetBootDevice,
+    /// Boot in the mode the row says.
+    SetBootMode,
+    /// Secure boot as the row says.
+    SetSecureBoot,
+    /// Have in the virtual drives what the row says.
+    SetMedia,
+    /// The console as the row says.
+    SetConsole,
+    /// A non-maskable interrupt.
+    InjectNmi,
+    /// Carry out the step that the row says is at work.
+    HardwareStep,
 }
 
 impl DriverRequest {
@@ -446,6 +469,36 @@ impl DriverRequest {
             DriverRequest::PowerOn => "power on",
             DriverRequest::PowerOff => "power off",
             DriverRequest::Reboot => "reboot",
+            DriverRequest::SoftPowerOff => "soft power off",
+            DriverRequest::SoftReboot => "soft reboot",
+            DriverRequest::SetBootDevice => "set boot device",
+            DriverRequest::SetBootMode => "set boot mode",
+            DriverRequest::SetSecureBoot => "set secure boot",
+            DriverRequest::SetMedia => "set virtual media",
+            DriverRequest::SetConsole => "set console",
+            DriverRequest::InjectNmi => "inject NMI",
+            DriverRequest::HardwareStep => "hardware step",
+        }
+    }
+
+    /// The power state a good answer leaves the machine in, where the request is about power.
+    pub fn ends_in(self) -> Option<PowerState> {
+        match self {
+            DriverRequest::PowerOn
+            | DriverRequest::Reboot
+            | DriverRequest::SoftReboot
+            | DriverRequest::RebootToRamdisk => Some(PowerState::On),
+            DriverRequest::PowerOff | DriverRequest::SoftPowerOff => Some(PowerState::Off),
+            DriverRequest::Verify
+            | DriverRequest::BootFromDisk
+            | DriverRequest::ReadPower
+            | DriverRequest::SetBootDevice
+            | DriverRequest::SetBootMode
+            | DriverRequest::SetSecureBoot
+            | DriverRequest::SetMedia
+            | DriverRequest::SetConsole
+            | DriverRequest::InjectNmi
+            | DriverRequest::HardwareStep => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::hardware::hardware_type;
 use super::limits::Now;
 use super::outcome::Outcome;
 use super::refused::Refused;
-use super::state::{Deadlines, DriverCall, DriverRequest, Node, PowerState, Provision};
+use super::state::{Deadlines, DriverCall, DriverRequest, Node, Provision};
 use crate::command::{self, Command, CommandId, Pace, Phase, Request};
 
 pub(super) struct Turn<'a> {
@@ -213,13 +213,7 @@ impl<'a> Turn<'a> {
         };
         self.node.driver_call = Some(call);
         self.node.deadlines.driver = self.now.deadline(self.now.limits.driver_limit_ms);
-        self.node.power.target = match request {
-            DriverRequest::RebootToRamdisk | DriverRequest::PowerOn | DriverRequest::Reboot => {
-                Some(PowerState::On)
-            }
-            DriverRequest::PowerOff => Some(PowerState::Off),
-            DriverRequest::Verify | DriverRequest::BootFromDisk | DriverRequest::ReadPower => None,
-        };
+        self.node.power.target = request.ends_in();
         self.effects.push(Effect::Driver(call));
     }
 

@@ -90,11 +90,19 @@ impl World<'_> {
 
     pub(super) fn driver_acts(&mut self, request: DriverRequest) {
         match request {
-            DriverRequest::Verify | DriverRequest::ReadPower => {}
+            DriverRequest::Verify
+            | DriverRequest::ReadPower
+            | DriverRequest::SetBootDevice
+            | DriverRequest::SetBootMode
+            | DriverRequest::SetSecureBoot
+            | DriverRequest::SetMedia
+            | DriverRequest::SetConsole
+            | DriverRequest::InjectNmi
+            | DriverRequest::HardwareStep => {}
             DriverRequest::BootFromDisk => self.machine.boots_from_disk = true,
-            DriverRequest::PowerOff => self.switch_off(),
+            DriverRequest::PowerOff | DriverRequest::SoftPowerOff => self.switch_off(),
             DriverRequest::PowerOn => self.switch_on(),
-            DriverRequest::Reboot => {
+            DriverRequest::Reboot | DriverRequest::SoftReboot => {
                 self.switch_off();
                 self.switch_on();
             }

@@ -109,9 +109,9 @@ fn interfaces_are_those_of_the_driver() {
     let mut node = a_node(Provision::Enroll, json!({}));
     node.attributes
         .interfaces
-        .insert("boot".to_owned(), "ipxe".to_owned());
+        .insert("boot".to_owned(), "ilo-ipxe".to_owned());
     assert_eq!(
-        refused(set(&node, "boot_interface", json!("pxe"))),
+        refused(set(&node, "boot_interface", json!("ilo-pxe"))),
         "bad_value"
     );
     let boot = |of: Result<Attributes, Refused>| of.unwrap().interfaces["boot"].clone();

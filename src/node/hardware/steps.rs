@@ -1,0 +1,616 @@
+//! Steps that are carried out on a machine from outside, without its ramdisk: which there are, and what each does to what is
+//! recorded of the machine. Pure.
+//!
+//! How the engine of cleaning, deploying and servicing uses it:
+//! 1. [`hardware_steps`] lists what a node offers for one kind of work; all have priority 0, so none runs unless somebody asks.
+//! 2. [`check_arguments`] before a list of steps is accepted.
+//! 3. When a step's turn comes: [`prepare`] says whether it can be done, and what the driver is to be asked
+//!    ([`HardwareStep::request`]); a step that can't be done fails here, before anything is touched.
+//! 4. When the driver has answered that it is done: [`record`] writes the effect into the node.
+
+use serde_json::{Value, json};
+
+use super::recorded::{BiosChange, FirmwareChange};
+use super::{bios, firmware, raid};
+use crate::node::internal_info::utc_text;
+use crate::node::state::{Attributes, DriverRequest, Node, Object};
+use crate::timestamp::Timestamp;
+
+/// The kinds of work that are made of steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepKind {
+    /// Cleaning.
+    Clean,
+    /// Deploying.
+    Deploy,
+    /// Servicing.
+    Service,
+}
+
+/// One step that a machine offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HardwareStep {
+    /// The kind of interface it belongs to: `bios`, `raid`, ...
+    pub interface: &'static str,
+    /// Its name.
+    pub step: &'static str,
+    /// Which implementation of the interface offers it.
+    implementation: &'static str,
+    /// For which kinds of work.
+    kinds: &'static [StepKind],
+    /// What it can be told.
+    pub arguments: &'static [Argument],
+    /// What the driver is asked to do.
+    pub request: DriverRequest,
+    /// Needs the ramdisk to run meanwhile.
+    pub requires_ramdisk: bool,
+    /// Work can be aborted while it waits for this step.
+    pub abortable: bool,
+}
+
+/// One argument of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name.
+    pub name: &'static str,
+    /// Whether the step can do without.
+    pub is_required: bool,
+    /// A sentence for operators.
+    pub what: &'static str,
+}
+
+impl HardwareStep {
+    /// 0: it runs only if somebody asks for it.
+    pub const PRIORITY: i64 = 0;
+
+    /// As `driver_internal_info` and the API show it.
+    pub fn described(&self) -> Value {
+        let arguments: Object = self
+            .arguments
+            .iter()
+            .map(|argument| {
+                let told = json!({"description": argument.what, "required": argument.is_required});
+                (argument.name.to_owned(), told)
+            })
+            .collect();
+        json!({
+            "interface": self.interface,
+            "step": self.step,
+            "priority": Self::PRIORITY,
+            "abortable": self.abortable,
+            "requires_ramdisk": self.requires_ramdisk,
+            "argsinfo": if arguments.is_empty() { Value::Null } else { Value::Object(arguments) },
+        })
+    }
+}
+
+const ANY: &[StepKind] = &[StepKind::Clean, StepKind::Deploy, StepKind::Service];
+const CLEAN: &[StepKind] = &[StepKind::Clean];
+const DEPLOY: &[StepKind] = &[StepKind::Deploy];
+const SERVICE: &[StepKind] = &[StepKind::Service];
+
+const fn step(
+    interface: &'static str,
+    step: &'static str,
+    kinds: &'static [StepKind],
+    arguments: &'static [Argument],
+) -> HardwareStep {
+    HardwareStep {
+        interface,
+        step,
+        implementation: "fake",
+        kinds,
+        arguments,
+        request: DriverRequest::HardwareStep,
+        requires_ramdisk: false,
+        abortable: false,
+    }
+}
+
+const fn required(name: &'static str, what: &'static str) -> Argument {
+    Argument {
+        name,
+        is_required: true,
+        what,
+    }
+}
+
+const fn optional(name: &'static str, what: &'static str) -> Argument {
+    Argument {
+        name,
+        is_required: false,
+        what,
+    }
+}
+
+const DELETE_EXISTING: Argument = optional(
+    "delete_existing",
+    "Whether the RAID that is there is deleted first.",
+);
+const CREATE_ROOT: Argument = optional(
+    "create_root_volume",
+    "Whether the logical disk with is_root_volume is made; true unless said.",
+);
+const CREATE_OTHERS: Argument = optional(
+    "create_nonroot_volumes",
+    "Whether the other logical disks are made; true unless said.",
+);
+
+/// Every step of a fake machine.
+const STEPS: &[HardwareStep] = &[
+    step(
+        "bios",
+        "apply_configuration",
+        ANY,
+        &[required(
+            "settings",
+            "The settings to change: a list of objects with name and value.",
+        )],
+    ),
+    step("bios", "factory_reset", ANY, &[]),
+    step(
+        "firmware",
+        "update",
+        ANY,
+        &[required(
+            "settings",
+            "What to flash: a list of objects with component and url.",
+        )],
+    ),
+    step("management", "reset_bmc", ANY, &[]),
+    HardwareStep {
+        request: DriverRequest::PowerOn,
+        ..step("power", "power_on", ANY, &[])
+    },
+    HardwareStep {
+        request: DriverRequest::PowerOff,
+        ..step("power", "power_off", ANY, &[])
+    },
+    HardwareStep {
+        request: DriverRequest::Reboot,
+        ..step("power", "reboot", ANY, &[])
+    },
+    step(
+        "raid",
+        "create_configuration",
+        CLEAN,
+        &[CREATE_ROOT, CREATE_OTHERS, DELETE_EXISTING],
+    ),
+    step("raid", "delete_configuration", CLEAN, &[]),
+    step(
+        "raid",
+        "apply_configuration",
+        DEPLOY,
+        &[
+            required(
+                "raid_config",
+                "The RAID to make: an object with logical_disks.",
+            ),
+            CREATE_ROOT,
+            CREATE_OTHERS,
+            DELETE_EXISTING,
+        ],
+    ),
+    HardwareStep {
+        abortable: true,
+        ..step(
+            "vendor",
+            "log_passthru",
+            SERVICE,
+            &[optional(
+                "message",
+                "What to write into the node's history.",
+            )],
+        )
+    },
+];
+
+/// What a node with these attributes offers for one kind of work.
+pub fn hardware_steps(attributes: &Attributes, kind: StepKind) -> Vec<&'static HardwareStep> {
+    STEPS
+        .iter()
+        .filter(|step| {
+            step.kinds.contains(&kind)
+                && super::uses(attributes, step.interface, step.implementation)
+        })
+        .collect()
+}
+
+/// The step of this name, if a node with these attributes offers it for this kind of work.
+pub fn hardware_step(
+    attributes: &Attributes,
+    kind: StepKind,
+    interface: &str,
+    step: &str,
+) -> Option<&'static HardwareStep> {
+    hardware_steps(attributes, kind)
+        .into_iter()
+        .find(|known| known.interface == interface && known.step == step)
+}
+
+/// Whether a step can be told this at all: no unknown argument, none missing, each of the right form.
+///
+/// # Errors
+/// What is wrong, in words for an operator.
+pub fn check_arguments(step: &HardwareStep, args: &Object) -> Result<(), String> {
+    let name = format!("{}.{}", step.interface, step.step);
+    for key in args.keys() {
+        if !step.arguments.iter().any(|known| known.name == key) {
+            return Err(format!("{name} has no argument {key:?}"));
+        }
+    }
+    for argument in step.arguments {
+        if argument.is_required && args.get(argument.name).is_none_or(Value::is_null) {
+            return Err(format!("{name} needs the argument {:?}", argument.name));
+        }
+    }
+    for flag in [CREATE_ROOT, CREATE_OTHERS, DELETE_EXISTING] {
+        if args.get(flag.name).is_some_and(|value| !value.is_boolean()) {
+            return Err(format!("{name}: {} must be true or false", flag.name));
+        }
+    }
+    let problem = match (step.interface, step.step) {
+        ("bios", "apply_configuration") => bios::wanted(args).err(),
+        ("firmware", "update") => firmware::wanted(args).err(),
+        ("raid", "apply_configuration") => raid_of(args).err(),
+        ("vendor", "log_passthru") => args
+            .get("message")
+            .filter(|message| !message.is_string())
+            .map(|_| "message must be a string".to_owned()),
+        _ => None,
+    };
+    match problem {
+        Some(problem) => Err(format!("{name}: {problem}")),
+        None => Ok(()),
+    }
+}
+
+/// Whether the step can be carried out on this node now; called before the driver is asked.
+///
+/// # Errors
+/// Why not, in words for an operator.
+pub fn prepare(node: &Node, step: &HardwareStep, args: &Object) -> Result<DriverRequest, String> {
+    check_arguments(step, args)?;
+    if step.request == DriverRequest::PowerOff && node.attributes.disable_power_off {
+        return Err("the node has disable_power_off set, so it must not be powered off".to_owned());
+    }
+    if (step.interface, step.step) == ("raid", "create_configuration")
+        && node.hardware.target_raid_config.is_empty()
+    {
+        return Err(
+            "the node has no target_raid_config; set it before the RAID is created".to_owned(),
+        );
+    }
+    Ok(step.request)
+}
+
+/// Records that the step was carried out. What can't be understood, though it was checked before, changes nothing.
+pub fn record(node: &mut Node, step: &HardwareStep, args: &Object, now: Timestamp) {
+    match (step.interface, step.step) {
+        ("bios", "apply_configuration") => {
+            for (setting, value) in bios::wanted(args).unwrap_or_default() {
+                let changes = &mut node.hardware.bios_changes;
+                if value == setting.factory_value {
+                    changes.remove(setting.name);
+                } else {
+                    changes.insert(setting.name.to_owned(), BiosChange { value, at: now });
+                }
+            }
+        }
+        ("bios", "factory_reset") => node.hardware.bios_changes.clear(),
+        ("firmware", "update") => {
+            for (component, version) in firmware::wanted(args).unwrap_or_default() {
+                let change = FirmwareChange { version, at: now };
+                node.hardware
+                    .firmware_changes
+                    .insert(component.name.to_owned(), change);
+            }
+        }
+        ("raid", "create_configuration") => {
+            let target = node.hardware.target_raid_config.clone();
+            make_raid(node, &target, args, now);
+        }
+        ("raid", "apply_configuration") => {
+            if let Ok(target) = raid_of(args) {
+                make_raid(node, &target, args, now);
+            }
+        }
+        ("raid", "delete_configuration") => node.hardware.raid_config = Object::new(),
+        _ => {}
+    }
+}
+
+/// The RAID as it then is: what was there unless it is deleted first, and what was asked for, each volume with a name.
+fn make_raid(node: &mut Node, target: &Object, args: &Object, now: Timestamp) {
+    let flag = |argument: Argument, otherwise: bool| {
+        args.get(argument.name)
+            .and_then(Value::as_bool)
+            .unwrap_or(otherwise)
+    };
+    // A deploy step replaces what is there, a clean step adds to it, unless it is said otherwise.
+    let replaces = flag(DELETE_EXISTING, args.contains_key("raid_config"));
+    let mut disks: Vec<Value> = if replaces {
+        Vec::new()
+    } else {
+        disks_of(&node.hardware.raid_config)
+    };
+    for mut disk in disks_of(target) {
+        let is_root = disk.get("is_root_volume") == Some(&Value::Bool(true));
+        let is_wanted = if is_root {
+            flag(CREATE_ROOT, true)
+        } else {
+            flag(CREATE_OTHERS, true)
+        };
+        if !is_wanted {
+            continue;
+        }
+        if let Some(disk) = disk.as_object_mut() {
+            disk.entry("volume_name")
+                .or_insert_with(|| json!(format!("volume-{}", disks.len())));
+        }
+        disks.push(disk);
+    }
+    let mut config = Object::new();
+    config.insert("logical_disks".to_owned(), Value::Array(disks));
+    config.insert("last_updated".to_owned(), json!(utc_text(now)));
+    node.hardware.raid_config = config;
+}
+
+fn disks_of(config: &Object) -> Vec<Value> {
+    config
+        .get("logical_disks")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
+}
+
+fn raid_of(args: &Object) -> Result<Object, String> {
+    let target = args
+        .get("raid_config")
+        .and_then(Value::as_object)
+        .ok_or("raid_config must be an object with logical_disks")?;
+    if target.is_empty() {
+        return Err("raid_config must be an object with logical_disks".to_owned());
+    }
+    raid::check_target(target).map_err(|why| why.to_string())?;
+    Ok(target.clone())
+}
+
+/// An argument that must be a list of at least one thing.
+pub(super) fn list_argument<'a>(args: &'a Object, name: &str) -> Result<&'a [Value], String> {
+    let list = args
+        .get(name)
+        .and_then(Value::as_array)
+        .ok_or_else(|| format!("{name} must be a list"))?;
+    if list.is_empty() {
+        return Err(format!("{name} is empty"));
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::NodeId;
+    use crate::node::attributes::parse_new;
+    use crate::node::state::PowerState;
+
+    fn node(document: Value) -> Node {
+        let new = parse_new(document.as_object().unwrap(), 110).unwrap();
+        let mut node = Node::enrolled(NodeId::default(), new.attributes, Timestamp(0));
+        node.power.state = Some(PowerState::Off);
+        node
+    }
+
+    fn fake() -> Node {
+        node(json!({"driver": "fake-hardware"}))
+    }
+
+    /// Carries out a step as an engine does.
+    fn carry_out(
+        node: &mut Node,
+        kind: StepKind,
+        name: &str,
+        args: Value,
+    ) -> Result<DriverRequest, String> {
+        let (interface, step) = name.split_once('.').unwrap();
+        let step = hardware_step(&node.attributes, kind, interface, step).expect(name);
+        let args = args.as_object().unwrap();
+        let request = prepare(node, step, args)?;
+        record(node, step, args, Timestamp(1_000));
+        Ok(request)
+    }
+
+    #[test]
+    fn only_what_the_interfaces_can_do_is_offered() {
+        let names = |node: &Node, kind| -> Vec<String> {
+            hardware_steps(&node.attributes, kind)
+                .iter()
+                .map(|step| format!("{}.{}", step.interface, step.step))
+                .collect()
+        };
+        let all = names(&fake(), StepKind::Clean);
+        assert!(all.contains(&"raid.create_configuration".to_owned()));
+        assert!(!all.contains(&"raid.apply_configuration".to_owned()));
+        assert!(names(&fake(), StepKind::Deploy).contains(&"raid.apply_configuration".to_owned()));
+        let plain = node(json!({
+            "driver": "fake-hardware", "bios_interface": "no-bios", "raid_interface": "agent",
+            "firmware_interface": "no-firmware", "management_interface": "noop",
+        }));
+        assert_eq!(
+            names(&plain, StepKind::Clean),
+            ["power.power_on", "power.power_off", "power.reboot"]
+        );
+        let manual = node(json!({"driver": "manual-management"}));
+        for kind in [StepKind::Clean, StepKind::Deploy, StepKind::Service] {
+            assert_eq!(names(&manual, kind), Vec::<String>::new());
+        }
+    }
+
+    #[test]
+    fn bios_settings_change_and_come_back() {
+        let mut node = fake();
+        let settings = json!({"settings": [
+            {"name": "NumLock", "value": "Off"}, {"name": "LogicalProc", "value": "Enabled"}
+        ]});
+        carry_out(
+            &mut node,
+            StepKind::Clean,
+            "bios.apply_configuration",
+            settings,
+        )
+        .unwrap();
+        let changed: Vec<(&str, &str)> = bios::settings(&node)
+            .iter()
+            .filter(|of| of.change.is_some())
+            .map(|of| (of.setting.name, of.change.unwrap().value.as_str()))
+            .collect();
+        assert_eq!(changed, [("NumLock", "Off")]);
+        carry_out(
+            &mut node,
+            StepKind::Service,
+            "bios.factory_reset",
+            json!({}),
+        )
+        .unwrap();
+        assert_eq!(node.hardware, fake().hardware);
+    }
+
+    #[test]
+    fn firmware_has_the_version_that_was_flashed() {
+        let mut node = fake();
+        let settings =
+            json!({"settings": [{"component": "bmc", "url": "https://f.example/bmc-2.1.bin"}]});
+        carry_out(&mut node, StepKind::Service, "firmware.update", settings).unwrap();
+        assert_eq!(node.hardware.firmware_changes["bmc"].version, "bmc-2.1");
+    }
+
+    #[test]
+    fn a_raid_is_made_of_what_was_asked_for_and_deleted() {
+        let mut node = fake();
+        let create = "raid.create_configuration";
+        assert!(carry_out(&mut node, StepKind::Clean, create, json!({})).is_err());
+        let target = json!({"logical_disks": [
+            {"size_gb": 10, "raid_level": "1", "is_root_volume": true},
+            {"size_gb": "MAX", "raid_level": "0", "volume_name": "data"},
+        ]});
+        node.hardware.target_raid_config = target.as_object().unwrap().clone();
+        carry_out(&mut node, StepKind::Clean, create, json!({})).unwrap();
+        let made = Value::Object(node.hardware.raid_config.clone());
+        assert_eq!(made["logical_disks"][0]["volume_name"], "volume-0");
+        assert_eq!(made["logical_disks"][1]["volume_name"], "data");
+        assert_eq!(made["last_updated"], "1970-01-01T00:00:01.000000");
+
+        let only_data = json!({"create_root_volume": false, "delete_existing": true});
+        carry_out(&mut node, StepKind::Clean, create, only_data).unwrap();
+        let made = Value::Object(node.hardware.raid_config.clone());
+        assert_eq!(made["logical_disks"].as_array().unwrap().len(), 1);
+
+        let other = json!({"raid_config": {"logical_disks": [{"size_gb": 5, "raid_level": "5"}]}});
+        carry_out(
+            &mut node,
+            StepKind::Deploy,
+            "raid.apply_configuration",
+            other,
+        )
+        .unwrap();
+        let made = Value::Object(node.hardware.raid_config.clone());
+        assert_eq!(made["logical_disks"].as_array().unwrap().len(), 1);
+        assert_eq!(made["logical_disks"][0]["raid_level"], "5");
+
+        carry_out(
+            &mut node,
+            StepKind::Clean,
+            "raid.delete_configuration",
+            json!({}),
+        )
+        .unwrap();
+        assert!(node.hardware.raid_config.is_empty());
+    }
+
+    #[test]
+    fn power_steps_ask_for_power() {
+        let mut node = fake();
+        for (name, request) in [
+            ("power.power_on", DriverRequest::PowerOn),
+            ("power.power_off", DriverRequest::PowerOff),
+            ("power.reboot", DriverRequest::Reboot),
+            ("management.reset_bmc", DriverRequest::HardwareStep),
+        ] {
+            let asked = carry_out(&mut node, StepKind::Service, name, json!({}));
+            assert_eq!(asked, Ok(request), "{name}");
+        }
+        node.attributes.disable_power_off = true;
+        let asked = carry_out(&mut node, StepKind::Service, "power.power_off", json!({}));
+        assert!(asked.unwrap_err().contains("disable_power_off"));
+    }
+
+    #[test]
+    fn arguments_that_make_no_sense_are_refused_before_anything_runs() {
+        for (kind, name, args, word) in [
+            (
+                StepKind::Clean,
+                "bios.factory_reset",
+                json!({"x": 1}),
+                "\"x\"",
+            ),
+            (
+                StepKind::Clean,
+                "bios.apply_configuration",
+                json!({}),
+                "settings",
+            ),
+            (
+                StepKind::Clean,
+                "bios.apply_configuration",
+                json!({"settings": null}),
+                "settings",
+            ),
+            (
+                StepKind::Clean,
+                "firmware.update",
+                json!({"settings": {}}),
+                "list",
+            ),
+            (
+                StepKind::Clean,
+                "raid.create_configuration",
+                json!({"delete_existing": "yes"}),
+                "delete_existing",
+            ),
+            (
+                StepKind::Deploy,
+                "raid.apply_configuration",
+                json!({"raid_config": {}}),
+                "raid_config",
+            ),
+            (
+                StepKind::Deploy,
+                "raid.apply_configuration",
+                json!({"raid_config": {"logical_disks": [{}]}}),
+                "size_gb",
+            ),
+            (
+                StepKind::Service,
+                "vendor.log_passthru",
+                json!({"message": 1}),
+                "message",
+            ),
+        ] {
+            let told = carry_out(&mut fake(), kind, name, args.clone()).unwrap_err();
+            assert!(told.contains(word) && told.contains(name), "{args}: {told}");
+        }
+    }
+
+    #[test]
+    fn steps_are_described_with_their_arguments() {
+        let attributes = fake().attributes;
+        let step = hardware_step(&attributes, StepKind::Clean, "firmware", "update").unwrap();
+        let told = step.described();
+        assert_eq!(told["priority"], 0);
+        assert_eq!(told["requires_ramdisk"], false);
+        assert_eq!(told["argsinfo"]["settings"]["required"], true);
+        let step = hardware_step(&attributes, StepKind::Clean, "bios", "factory_reset").unwrap();
+        assert_eq!(step.described()["argsinfo"], Value::Null);
+    }
+}
