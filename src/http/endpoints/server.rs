@@ -85,7 +85,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get("/metrics", "Measurements, for Prometheus.", |r, _| {
         Box::pin(health::metrics(r))
     })
-    .tells("text/plain")
+    .tells("application/openmetrics-text")
     .without_versions(),
     get("/health/live", "The process answers.", |r, _| {
         Box::pin(health::alive(r))

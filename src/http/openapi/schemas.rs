@@ -120,7 +120,6 @@ fn new_node() -> Value {
             Kind::Uuid => json!({"type": ["string", "null"], "format": "uuid"}),
             Kind::Bool => json!({"type": ["boolean", "string", "null"]}),
             Kind::BootMode => json!({"enum": ["bios", "uefi", null]}),
-            Kind::Absent => json!({"type": ["string", "null"]}),
         };
         schema["x-since"] = json!(format!("1.{}", field.since));
         properties.insert(field.name.to_owned(), schema);
