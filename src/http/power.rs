@@ -39,7 +39,7 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
             )));
         }
     };
-    let node = deliver(request, ident, Event::Power(change)).await?;
+    let node = deliver(request, ident, Event::power(change)).await?;
     Ok(Reply::Accepted {
         location: Some(states_address(&request.base, node.id)),
     })
