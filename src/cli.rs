@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -11,7 +12,7 @@ use std::time::Instant;
 use clap::{Parser, Subcommand};
 
 use crate::config::{self, Config, LogFormat, Overrides};
-use crate::demo::{self, ConductorSettings, DemoOptions, RunningConductor, StartConductor};
+use crate::demo::{self, ConductorSettings, DemoOptions, Lab, RunningConductor, StartConductor};
 use crate::observe::trace;
 use crate::serve;
 use crate::simulator::{self, Faults, Options};
@@ -30,6 +31,8 @@ enum Role {
     Serve(ConfigOptions),
     /// See it at work: a conductor and simulated machines on loopback, deployed before your eyes.
     Demo(DemoOptions),
+    /// Run the conductor with a simulated machine behind every `fake-hardware` node, to try your own client with.
+    Lab(LabOptions),
     /// Let the very same core live through a made-up world where everything goes wrong, and check that the rules hold.
     Simulate(SimulateOptions),
     /// Print the effective configuration, secrets masked; or say everything that is wrong with it.
@@ -44,6 +47,15 @@ struct ConfigOptions {
     /// A single setting, which wins over the file and the environment; may be repeated.
     #[arg(long = "set", value_name = "SECTION.KEY=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
+}
+
+#[derive(Debug, clap::Args)]
+struct LabOptions {
+    /// Address and port of the API; wins over api.listen.
+    #[arg(long)]
+    listen: Option<SocketAddr>,
+    #[command(flatten)]
+    config: ConfigOptions,
 }
 
 #[derive(Debug, clap::Args)]
@@ -99,11 +111,12 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
 /// Does what the command line asks for.
 pub fn run() -> ExitCode {
     match Cli::parse().role {
-        Role::Serve(options) => match load(&options) {
-            Ok(config) => actix_web::rt::System::new().block_on(serve_until_told(config)),
+        Role::Serve(options) => match load(&options, Vec::new()) {
+            Ok(config) => actix_web::rt::System::new().block_on(serve_until_told(config, None)),
             Err(code) => code,
         },
-        Role::Config(options) => match load(&options) {
+        Role::Lab(options) => lab(options),
+        Role::Config(options) => match load(&options, Vec::new()) {
             Ok(config) => {
                 // Whoever reads it may have seen enough (`| head`).
                 let _ = write!(std::io::stdout(), "{}", config.print_effective());
@@ -185,8 +198,43 @@ fn simulate(asked: &SimulateOptions) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn load(options: &ConfigOptions) -> Result<Config, ExitCode> {
+/// Serves with machines of its own. Unless the user says otherwise, nothing remains of it.
+fn lab(options: LabOptions) -> ExitCode {
+    let state_dir = match tempfile::Builder::new().prefix("upbeat-lab-").tempdir() {
+        Ok(state_dir) => state_dir,
+        Err(error) => {
+            eprintln!(
+                "no temporary directory for the database: {error}; set TMPDIR to a writable one"
+            );
+            return ExitCode::FAILURE;
+        }
+    };
+    let database = state_dir.path().join("upbeat.db");
+    let presets = vec![
+        ("database.url", format!("sqlite://{}", database.display())),
+        // Machines come and go quickly here.
+        ("conductor.deploy_callback_timeout", "60".to_owned()),
+        ("conductor.soft_power_off_wait", "2".to_owned()),
+        ("agent.heartbeat_timeout", "3".to_owned()),
+        ("agent.poll_interval_max", "1".to_owned()),
+        ("agent.callback_networks", "127.0.0.0/8".to_owned()),
+    ];
+    let mut config = options.config;
+    let listen = options.listen.map(|listen| listen.to_string());
+    config
+        .settings
+        .extend(listen.map(|listen| ("api.listen".to_owned(), listen)));
+    match load(&config, presets) {
+        Ok(config) => {
+            actix_web::rt::System::new().block_on(serve_until_told(config, Some(Lab::default())))
+        }
+        Err(code) => code,
+    }
+}
+
+fn load(options: &ConfigOptions, presets: Vec<(&'static str, String)>) -> Result<Config, ExitCode> {
     let mut overrides = Overrides::from_environment();
+    overrides.presets = presets;
     overrides.settings = options.settings.clone();
     config::load(options.config.as_deref(), &overrides).map_err(|faults| {
         eprint!("{faults}");
@@ -194,7 +242,7 @@ fn load(options: &ConfigOptions) -> Result<Config, ExitCode> {
     })
 }
 
-async fn serve_until_told(config: Config) -> ExitCode {
+async fn serve_until_told(config: Config, lab: Option<Lab>) -> ExitCode {
     let format = match config.log.format {
         LogFormat::Text => trace::Format::Text,
         LogFormat::Json => trace::Format::Json,
@@ -203,7 +251,8 @@ async fn serve_until_told(config: Config) -> ExitCode {
         eprintln!("log.level: {why}");
         return ExitCode::from(2);
     }
-    let mut running = match serve::start(&config, None).await {
+    let hook = lab.as_ref().map(Lab::power_hook);
+    let mut running = match serve::start(&config, hook).await {
         Ok(running) => running,
         Err(why) => {
             // Databases explain themselves in several lines; a log line is one.
@@ -212,6 +261,13 @@ async fn serve_until_told(config: Config) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(lab) = &lab {
+        let api_url = format!("http://{}", reachable(running.address));
+        lab.open(&api_url);
+        println!(
+            "The API answers at {api_url}. Every fake-hardware node has a simulated machine behind its ports. Ctrl-C ends it."
+        );
+    }
     let code = tokio::select! {
         ended = running.ended() => {
             tracing::error!(?ended, "the conductor can't go on");
@@ -222,8 +278,21 @@ async fn serve_until_told(config: Config) -> ExitCode {
             ExitCode::SUCCESS
         }
     };
+    if let Some(lab) = &lab {
+        lab.close().await;
+    }
     running.stop().await;
     code
+}
+
+/// Where this machine finds what listens at `address`.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        IpAddr::V4(_) | IpAddr::V6(_) => {}
+    }
+    address
 }
 
 async fn told_to_stop() -> &'static str {

@@ -9,6 +9,8 @@ use toml::Value;
 /// Settings that win over the file. Can't be printed: the environment holds passwords.
 #[derive(Clone, Default)]
 pub struct Overrides {
+    /// What a role of the program uses in place of the built-in defaults; everything else wins over it.
+    pub presets: Vec<(&'static str, String)>,
     /// Variables of the environment; only those named `UPBEAT_<SECTION>_<KEY>` count.
     pub environment: Vec<(String, String)>,
     /// Single settings from the command line: `section.key` and the value. They win over the environment.
@@ -19,6 +21,7 @@ impl Overrides {
     /// The environment of this process.
     pub fn from_environment() -> Overrides {
         Overrides {
+            presets: Vec::new(),
             environment: std::env::vars_os()
                 .filter_map(|(name, value)| {
                     Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -93,6 +96,7 @@ pub(super) struct Reader {
 pub(super) const SECTIONS: [&str; 5] = ["api", "conductor", "database", "agent", "log"];
 
 const BUILT_IN: &str = "built-in default";
+const PRESET: &str = "default of this command";
 
 impl Reader {
     pub(super) fn new(path: Option<&Path>, overrides: &Overrides) -> Reader {
@@ -102,6 +106,11 @@ impl Reader {
             faulty: BTreeSet::new(),
             faults: Vec::new(),
         };
+        for (name, value) in &overrides.presets {
+            if let Some((section, key)) = name.split_once('.') {
+                reader.give(section, key, Raw::Text(value.clone()), PRESET.to_owned());
+            }
+        }
         if let Some(path) = path {
             reader.add_file(path);
         }

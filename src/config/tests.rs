@@ -22,6 +22,7 @@ fn faults(text: &str) -> Vec<String> {
 
 fn environment(variables: &[(&str, &str)]) -> Overrides {
     Overrides {
+        presets: Vec::new(),
         environment: variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

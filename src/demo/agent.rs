@@ -1,7 +1,7 @@
 //! One agent process: from its start to its end.
 //!
-//! The machine starts it after each boot, and again when it has exited. In order, as the real one: probe the API, look
-//! the node up, judge the token, make a certificate, serve, heartbeat. A process has no memory of the one before.
+//! The machine starts it after each boot, and again when it has exited. In order, as the real one: tell about the
+//! machine if it shall be inspected, probe the API, look the node up, judge the token, make a certificate, serve, heartbeat. A process has no memory of the one before.
 //! `serve` answers its HTTP requests, `commands` runs what it is told; this file never looks into commands.
 
 use std::net::Ipv4Addr;
@@ -14,11 +14,12 @@ use tokio::net::TcpSocket;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use super::api::{Api, Heartbeat};
+use super::api::{Api, Heartbeat, NoAnswer};
 use super::certificate;
 use super::faults::Fault;
 use super::fleet::Scheme;
 use super::history::History;
+use super::inspection;
 use super::journal::{HeartbeatRecord, Journal};
 use super::machine::Machine;
 use super::serve;
@@ -48,6 +49,8 @@ pub(crate) enum End {
     RunsImage,
     /// `system.lockdown`.
     LockedDown,
+    /// `rescue.finalize_rescue`: the machine stays on for its user.
+    Rescued,
     /// The machine hangs as a whole.
     Dies,
 }
@@ -103,11 +106,23 @@ impl Process {
 
     /// Runs until the process ends. `socket` is bound and does not listen yet.
     pub(crate) async fn run(self: &Arc<Self>, socket: TcpSocket) -> End {
+        let inspected = if self.machine.world.options.inspects {
+            let data = inspection::data(&self.machine);
+            let sent = |status| self.note(|journal| journal.inspections.push(status));
+            match self.api.continue_inspection(&data, sent).await {
+                Ok(node_uuid) => node_uuid,
+                Err(NoAnswer) => return End::GaveUp,
+            }
+        } else {
+            None
+        };
         if !self.api.is_reachable().await {
             return End::GaveUp;
         }
         let sent = || self.note(|journal| journal.lookups_sent += 1);
-        let Some(found) = self.api.lookup(&self.machine.mac, None, sent).await else {
+        let addresses = self.machine.addresses();
+        let lookup = self.api.lookup(&addresses, inspected.as_deref(), sent);
+        let Some(found) = lookup.await else {
             return End::GaveUp;
         };
         let identity = read_lookup(&found);

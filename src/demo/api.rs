@@ -1,4 +1,4 @@
-//! The agent's side of the ramdisk API: version, look-up, heartbeat.
+//! The agent's side of the ramdisk API: version, inspection, look-up, heartbeat.
 //!
 //! Used by one agent process. It knows how requests look, how answers are judged and how long to wait after a failure;
 //! what the answers mean for the process is decided in `agent`.
@@ -21,6 +21,13 @@ const HEARTBEAT_VERSION_MAX: u32 = 68;
 const LOOKUP_LIMIT_S: f64 = 600.0;
 /// Extra pauses after a look-up was answered 409; the last one repeats.
 const CONFLICT_PAUSES_S: [f64; 3] = [5.0, 10.0, 30.0];
+
+/// How often inspection data is sent.
+const INSPECTION_ATTEMPTS: u32 = 5;
+
+/// Inspection data could not be delivered: the agent ends.
+#[derive(Debug)]
+pub(crate) struct NoAnswer;
 
 pub(crate) struct Api {
     world: Arc<World>,
@@ -87,19 +94,62 @@ impl Api {
             .ok()
     }
 
+    /// Sends what the agent knows about its machine, and again after 409, 5xx or no answer. Returns the node it
+    /// belongs to, or `None` if the API did not want it; `answered` is told of each status.
+    ///
+    /// # Errors
+    /// After five attempts.
+    pub(crate) async fn continue_inspection(
+        &self,
+        data: &Value,
+        answered: impl Fn(Option<u16>),
+    ) -> Result<Option<String>, NoAnswer> {
+        let options = &self.world.options;
+        for attempt in 1..=INSPECTION_ATTEMPTS {
+            // Without a version header, as the real one.
+            let answer = self
+                .world
+                .client
+                .post(format!("{}/v1/continue_inspection", self.world.api_url))
+                .header("Accept", "application/json")
+                .json(data)
+                .send()
+                .await
+                .ok();
+            let status = answer.as_ref().map(|answer| answer.status().as_u16());
+            answered(status);
+            match (answer, status) {
+                (Some(answer), Some(status)) if status < 500 && status != 409 => {
+                    if status >= 400 {
+                        tracing::info!(status, "the inspection data was not wanted");
+                        return Ok(None);
+                    }
+                    let body: Value = answer.json().await.unwrap_or_default();
+                    return Ok(body["uuid"].as_str().map(str::to_owned));
+                }
+                _ => {
+                    let pause = 1.5 * f64::from(2u32.pow(attempt - 1));
+                    tokio::time::sleep(options.paced(pause.clamp(5.0, 30.0))).await;
+                }
+            }
+        }
+        Err(NoAnswer)
+    }
+
     /// Looks the node up until it is found. `None` when ten minutes (of the agent's time) have passed.
     pub(crate) async fn lookup(
         &self,
-        mac: &str,
+        addresses: &[String],
         node_uuid: Option<&str>,
         mut sent: impl FnMut(),
     ) -> Option<Value> {
         let options = &self.world.options;
+        let addresses = addresses.join(",");
         let deadline = Instant::now() + options.paced(LOOKUP_LIMIT_S);
         let mut conflicts = 0;
         for attempt in 0.. {
             sent();
-            match self.lookup_once(mac, node_uuid).await {
+            match self.lookup_once(&addresses, node_uuid).await {
                 Ok(found) => return Some(found),
                 Err(Some(409)) => {
                     let pause = CONFLICT_PAUSES_S[conflicts.min(CONFLICT_PAUSES_S.len() - 1)];
@@ -122,8 +172,12 @@ impl Api {
     ///
     /// # Errors
     /// The status, or `None` if there was no usable answer.
-    async fn lookup_once(&self, mac: &str, node_uuid: Option<&str>) -> Result<Value, Option<u16>> {
-        let mut query = vec![("addresses", mac)];
+    async fn lookup_once(
+        &self,
+        addresses: &str,
+        node_uuid: Option<&str>,
+    ) -> Result<Value, Option<u16>> {
+        let mut query = vec![("addresses", addresses)];
         query.extend(node_uuid.map(|uuid| ("node_uuid", uuid)));
         let version = self.version().await.min(LOOKUP_VERSION_MAX);
         let answer = self

@@ -4,9 +4,10 @@
 //! or on its own, and keeps the list. Three rules matter most: busy is decided by the *last* entry of the list alone; a
 //! synchronous command enters the list only when it has finished; the list is never trimmed and dies with the process.
 //!
-//! Supported are the commands of a deploy: `deploy.get_deploy_steps`, `deploy.execute_deploy_step`,
-//! `standby.prepare_image`, `standby.get_partition_uuids`, `standby.sync`, `standby.power_off`, `standby.run_image`,
-//! `image.install_bootloader`, `log.collect_system_logs` and `system.lockdown`. Any other is an unknown command.
+//! Supported are the commands of a node's life: `clean`, `deploy` and `service` with their `get_*_steps` and
+//! `execute_*_step`, `rescue.finalize_rescue`, `standby.prepare_image`, `standby.get_partition_uuids`, `standby.sync`,
+//! `standby.power_off`, `standby.run_image`, `image.install_bootloader`, `log.collect_system_logs` and
+//! `system.lockdown`. Any other is an unknown command.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,10 +18,13 @@ use super::agent::{End, Process};
 use super::history::{AgentError, Entry, FAILED, Outcome, RUNNING, Refusal, SUCCEEDED};
 use super::journal::{CommandRecord, Journal};
 use super::logs;
+use super::steps::{self, Kind};
 use super::write;
 
 /// How long the agent lives after it accepted a command that ends it.
 const FAREWELL: Duration = Duration::from_millis(200);
+/// The same after `rescue.finalize_rescue`.
+const FAREWELL_AFTER_RESCUE: Duration = Duration::from_millis(100);
 /// How long a boot loader takes.
 const BOOTLOADER_S: f64 = 2.0;
 
@@ -39,8 +43,9 @@ enum SyncOutcome {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Command {
-    GetDeploySteps,
-    ExecuteDeployStep,
+    GetSteps(Kind),
+    ExecuteStep(Kind),
+    FinalizeRescue,
     PrepareImage,
     GetPartitionUuids,
     Sync,
@@ -54,8 +59,13 @@ enum Command {
 impl Command {
     fn parse(full_name: &str) -> Option<Self> {
         Some(match full_name {
-            "deploy.get_deploy_steps" => Self::GetDeploySteps,
-            "deploy.execute_deploy_step" => Self::ExecuteDeployStep,
+            "clean.get_clean_steps" => Self::GetSteps(Kind::Clean),
+            "clean.execute_clean_step" => Self::ExecuteStep(Kind::Clean),
+            "deploy.get_deploy_steps" => Self::GetSteps(Kind::Deploy),
+            "deploy.execute_deploy_step" => Self::ExecuteStep(Kind::Deploy),
+            "service.get_service_steps" => Self::GetSteps(Kind::Service),
+            "service.execute_service_step" => Self::ExecuteStep(Kind::Service),
+            "rescue.finalize_rescue" => Self::FinalizeRescue,
             "standby.prepare_image" => Self::PrepareImage,
             "standby.get_partition_uuids" => Self::GetPartitionUuids,
             "standby.sync" => Self::Sync,
@@ -70,12 +80,13 @@ impl Command {
 
     fn is_async(self) -> bool {
         match self {
-            Self::ExecuteDeployStep
+            Self::ExecuteStep(_)
             | Self::PrepareImage
             | Self::PowerOff
             | Self::RunImage
             | Self::InstallBootloader => true,
-            Self::GetDeploySteps
+            Self::GetSteps(_)
+            | Self::FinalizeRescue
             | Self::GetPartitionUuids
             | Self::Sync
             | Self::CollectSystemLogs
@@ -232,7 +243,7 @@ async fn run_async(
     params: &Map<String, Value>,
 ) -> Outcome {
     match command {
-        Command::ExecuteDeployStep => write::execute_deploy_step(process, id, params).await,
+        Command::ExecuteStep(kind) => steps::execute(process, kind, id, params).await,
         Command::PrepareImage => write::prepare_image(process, id, params).await,
         Command::InstallBootloader => {
             if let Some(details) =
@@ -255,7 +266,8 @@ async fn run_async(
             });
             std::future::pending().await
         }
-        Command::GetDeploySteps
+        Command::GetSteps(_)
+        | Command::FinalizeRescue
         | Command::GetPartitionUuids
         | Command::Sync
         | Command::CollectSystemLogs
@@ -270,7 +282,7 @@ async fn run_sync(
 ) -> SyncOutcome {
     let takes_nothing = params.is_empty();
     match command {
-        Command::GetDeploySteps => {
+        Command::GetSteps(kind) => {
             if params.len() != 2 || !params.contains_key("node") || !params.contains_key("ports") {
                 return SyncOutcome::TypeError;
             }
@@ -278,8 +290,9 @@ async fn run_sync(
                 return SyncOutcome::KeyError;
             }
             tokio::time::sleep(process.machine.world.options.steps_time).await;
-            SyncOutcome::Succeeded(write::deploy_steps())
+            SyncOutcome::Succeeded(steps::offered(kind))
         }
+        Command::FinalizeRescue => finalize_rescue(process, params),
         _ if !takes_nothing => SyncOutcome::TypeError,
         Command::GetPartitionUuids => SyncOutcome::Succeeded(process.history.partition_uuids()),
         Command::Sync => SyncOutcome::Succeeded(Value::Null),
@@ -309,12 +322,27 @@ async fn run_sync(
             });
             SyncOutcome::Succeeded(Value::Null)
         }
-        Command::ExecuteDeployStep
+        Command::ExecuteStep(_)
         | Command::PrepareImage
         | Command::PowerOff
         | Command::RunImage
         | Command::InstallBootloader => unreachable!("asynchronous commands run as tasks"),
     }
+}
+
+/// `rescue.finalize_rescue`: the agent's last command. Whoever is on the network now must not find it.
+fn finalize_rescue(process: &Arc<Process>, params: &Map<String, Value>) -> SyncOutcome {
+    const KNOWN: [&str; 2] = ["rescue_password", "hashed"];
+    if params.keys().any(|key| !KNOWN.contains(&key.as_str())) {
+        return SyncOutcome::TypeError;
+    }
+    process.note(|journal| journal.rescues += 1);
+    let this = process.clone();
+    process.tasks.spawn(async move {
+        tokio::time::sleep(FAREWELL_AFTER_RESCUE).await;
+        this.end(End::Rescued);
+    });
+    SyncOutcome::Succeeded(Value::Null)
 }
 
 /// Python's complaint about missing arguments, or `None` if there are none.

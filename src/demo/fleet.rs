@@ -57,6 +57,8 @@ pub struct FleetOptions {
     pub pace: f64,
     /// Whether the machines boot by UEFI unless the node says otherwise.
     pub is_uefi: bool,
+    /// Whether agents tell about their machines when they start, as those do that were booted with an address to tell.
+    pub inspects: bool,
     /// Threads that run the machines.
     pub threads: usize,
 }
@@ -71,6 +73,7 @@ impl Default for FleetOptions {
             steps_time: Duration::ZERO,
             pace: 0.1,
             is_uefi: false,
+            inspects: false,
             threads: 1,
         }
     }
@@ -159,6 +162,49 @@ impl Fleet {
         }
     }
 
+    /// Presses the power switch of the machine behind a node. When it is switched on for the first time a machine is
+    /// plugged in: one interface for each of these addresses and another one that nobody told of. A node without ports
+    /// gets a machine, too; its addresses are made up.
+    pub fn power_node(&self, node_uuid: &str, addresses: &[String], on: bool) {
+        let mut addresses: Vec<String> = addresses.iter().map(|mac| mac.to_lowercase()).collect();
+        let without_ports = made_up_address(node_uuid, 0x52);
+        if addresses.is_empty() {
+            addresses.push(without_ports);
+        } else {
+            self.power(&without_ports, false);
+        }
+        if on {
+            self.plug_in(&addresses).power(true);
+        } else if let Some(machine) = addresses.iter().find_map(|mac| self.machine(mac)) {
+            machine.power(false);
+        }
+    }
+
+    /// The machine with one of these addresses; from now on it has them all.
+    fn plug_in(&self, addresses: &[String]) -> Arc<Machine> {
+        let mut machines = self
+            .machines
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let plugged = addresses.iter().find_map(|mac| machines.get(mac).cloned());
+        let machine = plugged.unwrap_or_else(|| {
+            let first = addresses.first().cloned().unwrap_or_default();
+            let spare = made_up_address(&first, 0x56);
+            let machine = Machine::new(first, Faults::none(), self.world.clone());
+            machine.add_interface(&spare);
+            let machine = Arc::new(machine);
+            machines.insert(spare, machine.clone());
+            machine
+        });
+        for mac in addresses {
+            if !machines.contains_key(mac) {
+                machine.add_interface(mac);
+                machines.insert(mac.clone(), machine.clone());
+            }
+        }
+        machine
+    }
+
     /// Whether the machine is on. A machine that its agent switched off is off.
     pub fn is_on(&self, mac: &str) -> bool {
         self.machine(mac).is_some_and(|machine| machine.is_on())
@@ -237,6 +283,19 @@ impl Fleet {
             .or_else(|| machines.get(&mac.to_lowercase()))
             .cloned()
     }
+}
+
+/// An address that follows from a text: the same for the same text, and locally administered when `first` says so.
+fn made_up_address(text: &str, first: u8) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let bytes = hash.to_be_bytes();
+    let rest: Vec<String> = bytes[..5]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{first:02x}:{}", rest.join(":"))
 }
 
 impl Drop for Fleet {

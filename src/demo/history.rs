@@ -177,6 +177,14 @@ impl History {
         }
     }
 
+    /// Forgets what was written.
+    pub(crate) fn note_erased(&self) {
+        *self
+            .partition_uuids
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Value::Null;
+    }
+
     /// Whether this process wrote the image before and kept it.
     pub(crate) fn keeps(&self, image_id: &str) -> bool {
         self.cached_images

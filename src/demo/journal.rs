@@ -30,6 +30,12 @@ pub struct Journal {
     pub writes_started: Vec<WriteRecord>,
     /// Writes that ended well.
     pub writes_finished: usize,
+    /// Every step that was begun, such as `clean.erase_devices_metadata`.
+    pub steps_started: Vec<String>,
+    /// How often `rescue.finalize_rescue` was carried out.
+    pub rescues: usize,
+    /// Inspection data sent: the status of each answer, `None` if there was none.
+    pub inspections: Vec<Option<u16>>,
     /// The address the present or last agent announced.
     pub callback_url: Option<String>,
 }

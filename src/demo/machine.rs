@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! off ──power on──▶ boot delay ──▶ agent process ──┬─ restarts itself, or gives up looking up ──▶ a new one
-//!  ▲                   │                           ├─ dies silently, is locked down, token refused ──▶ nothing more
+//!  ▲                   │                           ├─ dies silently, locked down, rescued, token refused ──▶ nothing more
 //!  │                   └─ after a deploy: instance ├─ run_image ──▶ instance (no agent)
 //!  └──────────────power off, any time──────────────┴─ power_off ──▶ off
 //! ```
@@ -30,8 +30,10 @@ const PORT_RETRY: Duration = Duration::from_millis(20);
 const PORT_RETRIES: usize = 25;
 
 pub(crate) struct Machine {
-    /// Lower case, with colons.
+    /// The address of its first interface, lower case, with colons.
     pub(crate) mac: String,
+    /// Of its other interfaces.
+    more_macs: Mutex<Vec<String>>,
     pub(crate) world: Arc<World>,
     pub(crate) faults: Armed,
     pub(crate) journal: watch::Sender<Journal>,
@@ -52,12 +54,36 @@ impl Machine {
     pub(crate) fn new(mac: String, faults: Faults, world: Arc<World>) -> Self {
         Self {
             mac,
+            more_macs: Mutex::default(),
             world,
             faults: Armed::new(faults),
             journal: watch::Sender::new(Journal::default()),
             boots_instance: AtomicBool::new(false),
             port: AtomicU16::new(0),
             session: Mutex::new(None),
+        }
+    }
+
+    /// The addresses of all its interfaces.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let more = self
+            .more_macs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        std::iter::once(&self.mac)
+            .chain(more.iter())
+            .cloned()
+            .collect()
+    }
+
+    /// Plugs in one more interface, unless it is there already. Seen by agents that start afterwards.
+    pub(crate) fn add_interface(&self, mac: &str) {
+        let mut more = self
+            .more_macs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.mac != mac && !more.iter().any(|other| other == mac) {
+            more.push(mac.to_owned());
         }
     }
 
@@ -94,6 +120,11 @@ impl Machine {
         self.boots_instance.store(true, Ordering::Relaxed);
     }
 
+    /// Says that the disk holds nothing any more.
+    pub(crate) fn erase(&self) {
+        self.boots_instance.store(false, Ordering::Relaxed);
+    }
+
     async fn run(self: Arc<Self>, session: Arc<Session>) {
         if self.boots_instance.swap(false, Ordering::Relaxed) {
             self.journal
@@ -120,7 +151,7 @@ impl Machine {
                         .send_modify(|journal| journal.instance_boots += 1);
                     return;
                 }
-                End::TokenRefused | End::LockedDown | End::Dies => return,
+                End::TokenRefused | End::LockedDown | End::Rescued | End::Dies => return,
             }
         }
     }

@@ -10,7 +10,7 @@
 //!      └──────────────── POST and GET /v1/commands/ ────────────┘        (each machine has its own port)
 //! ```
 //!
-//! `upbeat demo` calls [`run`]; the integration tests use [`Fleet`] as their agents. Nothing here knows how the
+//! `upbeat demo` calls [`run`], `upbeat lab` uses [`Lab`]; the integration tests use [`Fleet`] as their agents. Nothing here knows how the
 //! conductor works: machines and demo use its public HTTP API and the power hook, never its types. A fleet listens on
 //! 127.0.0.1 only. Start reading at [`fleet`], then `machine` (one power-on), then `agent` (one agent process).
 
@@ -22,19 +22,23 @@ mod commands;
 pub mod faults;
 pub mod fleet;
 mod history;
+mod inspection;
 pub mod journal;
+mod lab;
 mod logs;
 mod machine;
 mod report;
 mod run;
 mod serve;
 mod setup;
+mod steps;
 mod tasks;
 mod write;
 
 pub use faults::{Answer, BadAnswer, Fault, Faults, Times, WriteError, WriteWhenLost};
 pub use fleet::{Fleet, FleetOptions, PowerHook, Scheme};
 pub use journal::{CommandRecord, HeartbeatRecord, Journal, RefusalRecord, WriteRecord};
+pub use lab::Lab;
 pub use run::run;
 pub use setup::{
     ConductorSettings, DemoEnd, DemoError, DemoOptions, RunningConductor, StartConductor,

@@ -1,6 +1,6 @@
-//! The deploy step `write_image` on a disk that is not there.
+//! The step `write_image` on a disk that is not there.
 //!
-//! Called by the command engine. Checks the image information as the agent does, takes as long as the machine is told
+//! Called by the command engine and by `steps`. Checks the image information as the agent does, takes as long as the machine is told
 //! to, lets the machine's faults strike in the middle, and answers what the agent would. It downloads nothing and
 //! writes nothing.
 
@@ -10,113 +10,15 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::agent::{End, Process};
-use super::commands::missing_arguments;
 use super::faults::{Fault, Times, WriteError};
 use super::history::{AgentError, Outcome};
 use super::journal::WriteRecord;
 use super::tasks::random_between;
 
-const DEVICE: &str = "/dev/sda";
-/// Keys of a step that the protocol knows; what else is in it are the conductor's marks.
-const STEP_KEYS: [&str; 4] = ["interface", "step", "args", "priority"];
+/// The disk that images go to.
+pub(crate) const DEVICE: &str = "/dev/sda";
 const NO_CHECKSUM: &str = "Image checksum is not available, either the 'checksum' field or the 'os_hash_algo' and \
                            'os_hash_value' fields pair must be set for image verification.";
-
-/// The answer to `get_deploy_steps`: the steps of the agent's generic hardware manager.
-pub(crate) fn deploy_steps() -> Value {
-    let step = |name: &str, interface: &str, argsinfo: Option<Value>| {
-        let mut step =
-            json!({"step": name, "priority": 0, "interface": interface, "reboot_requested": false});
-        if let Some(argsinfo) = argsinfo {
-            step["argsinfo"] = argsinfo;
-        }
-        step
-    };
-    let argument = |description: &str, required: bool| json!({"description": description, "required": required});
-    json!({
-        "deploy_steps": {"GenericHardwareManager": [
-            step("erase_devices_metadata", "deploy", None),
-            step("apply_configuration", "raid", Some(json!({
-                "raid_config": argument("The wished RAID configuration.", true),
-                "delete_existing": argument("Whether to delete what is there first; true unless given.", false),
-            }))),
-            step("clean_uefi_nvram", "deploy", Some(json!({
-                "match_patterns": argument("Boot entries that match one of these are deleted.", false),
-            }))),
-            step("write_image", "deploy", None),
-            step("inject_files", "deploy", Some(json!({
-                "files": argument("The files to put on the disk.", false),
-                "verify_ca": argument("Whether certificates are checked.", false),
-            }))),
-            step("execute_bootc_install", "deploy", None),
-        ]},
-        "hardware_manager_version": hardware_manager_version(),
-    })
-}
-
-fn hardware_manager_version() -> Value {
-    json!({"generic_hardware_manager": "1.2"})
-}
-
-/// `deploy.execute_deploy_step`.
-pub(crate) async fn execute_deploy_step(
-    process: &Arc<Process>,
-    id: &str,
-    params: &Map<String, Value>,
-) -> Outcome {
-    const NEEDED: [&str; 3] = ["step", "node", "ports"];
-    if let Some(details) = missing_arguments("DeployExtension.execute_deploy_step", &NEEDED, params)
-    {
-        return Outcome::Failed(AgentError::execution(details));
-    }
-    let known = hardware_manager_version();
-    if let Some(version) = params
-        .get("deploy_version")
-        .filter(|version| !version.is_null() && **version != known)
-    {
-        return Outcome::VersionMismatch(AgentError {
-            kind: "VersionMismatch",
-            code: 409,
-            message: "Hardware managers version mismatch, reload agent with correct version",
-            details: format!("Current versions: {known}, versions used by ironic: {version}"),
-        });
-    }
-    let step = &params["step"];
-    let Some(name) = step["step"].as_str() else {
-        return Outcome::Failed(AgentError::execution(format!(
-            "Malformed deploy_step, no \"step\" key: {step}"
-        )));
-    };
-    if name != "write_image" {
-        return Outcome::Failed(AgentError {
-            kind: "HardwareManagerMethodNotFound",
-            code: 500,
-            message: "No HardwareManager found to handle method",
-            details: format!("Could not find method: {name}"),
-        });
-    }
-    let marks = step.as_object().map(|step| {
-        step.iter()
-            .filter(|(key, _)| !STEP_KEYS.contains(&key.as_str()))
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect()
-    });
-    match write(
-        process,
-        id,
-        &step["args"]["image_info"],
-        &params["node"],
-        marks.unwrap_or_default(),
-    )
-    .await
-    {
-        Ok(text) => Outcome::Succeeded(json!({
-            "deploy_result": {"result": format!("prepare_image: {text}")},
-            "deploy_step": step,
-        })),
-        Err(error) => Outcome::Failed(error),
-    }
-}
 
 /// `standby.prepare_image`.
 pub(crate) async fn prepare_image(
@@ -186,7 +88,8 @@ fn validate(image_info: &Value, is_md5_enabled: bool) -> Result<(), String> {
     }
 }
 
-async fn write(
+/// Writes an image, or fails as the agent does; returns the agent's words.
+pub(crate) async fn write(
     process: &Arc<Process>,
     id: &str,
     image_info: &Value,
@@ -218,7 +121,11 @@ async fn write(
         let sent = || process.note(|journal| journal.lookups_sent += 1);
         process
             .api
-            .lookup(&process.machine.mac, Some(&identity.node_uuid), sent)
+            .lookup(
+                &process.machine.addresses(),
+                Some(&identity.node_uuid),
+                sent,
+            )
             .await;
     }
     let faults = &process.machine.faults;

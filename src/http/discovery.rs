@@ -9,13 +9,13 @@ use super::reply::{Document, Reply};
 use super::request::Request;
 
 /// `GET /`
-pub fn root(request: &Request) -> Result<Reply, Error> {
+pub async fn root(request: &Request) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
     Ok(Reply::body(&root_document(&request.base)))
 }
 
 /// `GET /v1`
-pub fn version(request: &Request) -> Result<Reply, Error> {
+pub async fn version(request: &Request) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
     Ok(Reply::body(&version_document(
         &request.base,

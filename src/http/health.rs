@@ -1,4 +1,4 @@
-//! `GET /health/live` and `GET /health/ready`, for whoever watches the process.
+//! `GET /health/live`, `GET /health/ready` and `GET /metrics`, for whoever watches the process.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use super::request::Request;
 use crate::store::ReadError;
 
 /// The process answers.
-pub fn alive() -> Result<Reply, Error> {
+pub async fn alive(_: &Request) -> Result<Reply, Error> {
     Ok(Reply::body(&json!({"alive": true})))
 }
 
@@ -24,4 +24,13 @@ pub async fn ready(request: &Request) -> Result<Reply, Error> {
         Err(ReadError::UnknownMarker) => Err(Error::Internal),
         Err(ReadError::Unavailable(why)) => Err(Error::NotReady(why)),
     }
+}
+
+/// All measurements as text.
+pub async fn metrics(request: &Request) -> Result<Reply, Error> {
+    let metrics = &request.api.metrics;
+    Ok(Reply::Text {
+        text: (metrics.text)(),
+        content_type: metrics.content_type,
+    })
 }

@@ -1,6 +1,6 @@
 //! The microversion of a request: read from its headers, told in the answer, asked by whatever is younger than 1.1.
 //!
-//! Pure. Numbers of single fields stand in the tables of fields (`view`, `node::attributes`), numbers of resources in `routes`.
+//! Pure. Numbers of single fields stand in the tables of fields (`view`, `node::attributes`), numbers of resources in `endpoints`.
 
 use std::fmt;
 

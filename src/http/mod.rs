@@ -2,7 +2,7 @@
 //! clients of the Bare Metal API know.
 //!
 //! ```text
-//! server ── bytes ──▶ routes (which resource?) ──▶ microversion, auth ──▶ one handler per resource ──▶ reply | error ──▶ bytes
+//! server ── bytes ──▶ endpoints (which row?) ──▶ auth, microversion ──▶ the row's handler ──▶ reply | error ──▶ bytes
 //!                                                                            │
 //!                                       conductor.deliver(event), reader.node(..)
 //! ```
@@ -15,6 +15,7 @@ mod conductors;
 mod configdrive;
 mod discovery;
 mod drivers;
+mod endpoints;
 pub mod error;
 mod health;
 mod history;
@@ -30,7 +31,6 @@ mod provision;
 mod ramdisk;
 pub mod reply;
 mod request;
-mod routes;
 mod server;
 mod settings;
 mod validate;

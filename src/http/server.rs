@@ -2,7 +2,7 @@
 //! cost, and writes one log line and one measurement per request.
 //!
 //! ```text
-//! answer ─ catch_unwind ─▶ serve: route → authentication → version → body → handler
+//! answer ─ catch_unwind ─▶ serve: endpoint → authentication → version → body → handler
 //!    └── request id, version headers, log line, metric
 //! ```
 //! Nothing of a request's query or body is ever logged: both may hold secrets.
@@ -21,16 +21,12 @@ use tracing::Level;
 use uuid::Uuid;
 
 use super::auth::Authenticator;
+use super::endpoints::{self, Endpoint, Found, Method, Resource, TooOld, Versions};
 use super::error::Error;
 use super::microversion::{self, HEADER, HEADER_OF_SERVICES, MAXIMUM, MINIMUM, Microversion};
 use super::reply::Reply;
 use super::request::{Api, Request};
-use super::routes::{self, Method, Route};
 use super::settings::{HttpSettings, Metrics};
-use super::{
-    commands, conductors, discovery, drivers, health, history, maintenance, management, nodes,
-    ports, power, provision, ramdisk, validate,
-};
 use crate::conductor::Conductor;
 
 /// Connections that wait to be taken.
@@ -80,7 +76,7 @@ pub fn start(
 /// What is known of a request once it is served.
 struct Served {
     outcome: Result<Reply, Error>,
-    route: Option<Route>,
+    resource: Option<&'static Resource>,
     microversion: Option<Microversion>,
 }
 
@@ -93,7 +89,9 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
         .await
         .unwrap_or_else(|_| Served {
             outcome: Err(Error::Internal),
-            route: routes::find(http.path()).ok(),
+            resource: endpoints::find(http.path())
+                .ok()
+                .map(|found| found.resource),
             microversion: None,
         });
     let headers = version_headers(&served);
@@ -104,7 +102,9 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
         Err(error) => error.response(),
     };
     let method = Method::parse(http.method().as_str()).map_or("other", Method::name);
-    let route = served.route.as_ref().map_or("unknown", Route::pattern);
+    let route = served
+        .resource
+        .map_or("unknown", |resource| resource.pattern);
     let status = response.status().as_u16();
     for (name, value) in headers {
         put_header(response.headers_mut(), name, &value);
@@ -115,7 +115,7 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
     let took = began.elapsed();
     (api.metrics.on_request)(method, route, status, took.as_secs_f64());
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-    match weight(served.route.as_ref(), method, status) {
+    match weight(served.resource, method, status) {
         Level::WARN => {
             tracing::warn!(method, route, status, ms, request_id, cause, "request");
         }
@@ -128,14 +128,17 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
 /// How much an operator wants to see a request's log line: our own failures at `warn`, what operators change and what was
 /// refused at `info`; the rest, which on a busy site is nearly all, at `debug`: looking, heartbeats that were taken, probes, and
 /// clients that find out by a 406 which version to speak.
-fn weight(route: Option<&Route>, method: &str, status: u16) -> Level {
+fn weight(resource: Option<&Resource>, method: &str, status: u16) -> Level {
     let is_looking = matches!(method, "GET" | "OPTIONS");
     match status {
         500.. => Level::WARN,
         406 => Level::DEBUG,
         400.. => Level::INFO,
         _ if is_looking => Level::DEBUG,
-        _ if route.is_some_and(|route| route.is_for_agents() || route.is_unversioned()) => {
+        _ if resource.is_some_and(|resource| {
+            resource.is_for_agents() || resource.versions() == Versions::None
+        }) =>
+        {
             Level::DEBUG
         }
         _ => Level::INFO,
@@ -145,13 +148,11 @@ fn weight(route: Option<&Route>, method: &str, status: u16) -> Level {
 /// The three headers about versions, as far as this answer has them.
 fn version_headers(served: &Served) -> Vec<(&'static str, String)> {
     let mut headers = Vec::new();
-    let is_before_versions = match &served.outcome {
-        Ok(_) => served.route.as_ref().is_some_and(Route::is_unversioned),
-        Err(error) => {
-            error.is_before_versions() || served.route.as_ref().is_none_or(Route::is_unversioned)
-        }
-    };
-    if is_before_versions {
+    let has_versions = served
+        .resource
+        .is_some_and(|resource| resource.versions() != Versions::None);
+    let is_before_versions = matches!(&served.outcome, Err(error) if error.is_before_versions());
+    if is_before_versions || !has_versions {
         return headers;
     }
     headers.push((microversion::HEADER_MINIMUM, MINIMUM.to_string()));
@@ -174,13 +175,12 @@ fn put_header(headers: &mut HeaderMap, name: &str, value: &str) {
 async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Served {
     let mut served = Served {
         outcome: Err(Error::UnknownPath),
-        route: None,
+        resource: None,
         microversion: None,
     };
-    let found = routes::find(http.path());
-    let is_open = found.as_ref().is_ok_and(Route::is_open);
-    served.route = found.as_ref().ok().cloned();
-    if !is_open {
+    let found = endpoints::find(http.path());
+    served.resource = found.as_ref().ok().map(|found| found.resource);
+    if !served.resource.is_some_and(Resource::is_open) {
         let authorization = http.headers().get(header::AUTHORIZATION);
         let checked = api
             .authenticator
@@ -191,14 +191,8 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Serv
             return served;
         }
     }
-    let known = found.and_then(|route| match Method::parse(http.method().as_str()) {
-        Some(method) if route.allows(method) => Ok((route, method)),
-        _ => Err(Error::MethodNotAllowed {
-            allowed: route.allowed(),
-        }),
-    });
-    let (route, method) = match known {
-        Ok(known) => known,
+    let asked = match found.and_then(|found| asked(http, found)) {
+        Ok(asked) => asked,
         Err(error) => {
             served.outcome = Err(error);
             return served;
@@ -207,40 +201,52 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Serv
     let microversion = match negotiated(http.headers()) {
         Ok(version) => version,
         // The document that says which versions there are must not depend on knowing them.
-        Err(_) if matches!(route, Route::Root) || route.is_unversioned() => MAXIMUM,
+        Err(_) if asked.found.resource.versions() != Versions::Spoken => MAXIMUM,
         Err(error) => {
             served.outcome = Err(error);
             return served;
         }
     };
     served.microversion = Some(microversion);
-    served.outcome = handle(http, payload, api, &route, method, microversion).await;
+    served.outcome = handle(http, payload, api, asked, microversion).await;
     served
+}
+
+/// What is asked of which resource.
+struct Asked {
+    found: Found,
+    /// None asks for the methods only.
+    endpoint: Option<&'static Endpoint>,
+}
+
+fn asked(http: &HttpRequest, found: Found) -> Result<Asked, Error> {
+    let method = Method::parse(http.method().as_str());
+    let endpoint = method.and_then(|method| found.resource.endpoint(method));
+    if endpoint.is_none() && method != Some(Method::OPTIONS) {
+        return Err(Error::MethodNotAllowed {
+            allowed: &found.resource.allowed,
+        });
+    }
+    Ok(Asked { found, endpoint })
 }
 
 async fn handle(
     http: &HttpRequest,
     payload: web::Payload,
     api: Arc<Api>,
-    route: &Route,
-    method: Method,
+    asked: Asked,
     microversion: Microversion,
 ) -> Result<Reply, Error> {
-    if method == Method::OPTIONS {
+    let resource = asked.found.resource;
+    let Some(endpoint) = asked.endpoint else {
         return Ok(Reply::Options {
-            allowed: route.allowed(),
+            allowed: &resource.allowed,
         });
+    };
+    if endpoint.since > microversion.0 {
+        check_age(endpoint, resource)?;
     }
-    if route.since() > microversion.0 {
-        return Err(match route {
-            Route::Traits(_) => Error::TooNew {
-                what: "traits".to_owned(),
-                since: route.since(),
-            },
-            _ => Error::ResourceTooNew,
-        });
-    }
-    let bytes_max = if route.is_for_agents() {
+    let bytes_max = if resource.is_for_agents() {
         api.settings.agent_body_bytes_max
     } else {
         api.settings.body_bytes_max
@@ -265,55 +271,21 @@ async fn handle(
         body,
         is_form,
     };
-    dispatch(&request, route, method).await
+    (endpoint.handler)(&request, &asked.found.names).await
 }
 
-async fn dispatch(request: &Request, route: &Route, method: Method) -> Result<Reply, Error> {
-    use Method as M;
-    match (route, method) {
-        (Route::Root, _) => discovery::root(request),
-        (Route::Version, _) => discovery::version(request),
-        (Route::Lookup, _) => ramdisk::lookup(request).await,
-        (Route::Heartbeat(node), _) => ramdisk::heartbeat(request, node).await,
-        (Route::Nodes, M::POST) => nodes::create(request).await,
-        (Route::Nodes, _) => nodes::list(request, false).await,
-        (Route::NodesDetail, _) => nodes::list(request, true).await,
-        (Route::Node(node), M::PATCH) => nodes::change(request, node).await,
-        (Route::Node(node), M::DELETE) => nodes::delete(request, node).await,
-        (Route::Node(node), _) => nodes::show(request, node).await,
-        (Route::States(node), _) => nodes::states(request, node).await,
-        (Route::Provision(node), _) => provision::change(request, node).await,
-        (Route::Power(node), _) => power::change(request, node).await,
-        (Route::Maintenance(node), M::DELETE) => maintenance::clear(request, node).await,
-        (Route::Maintenance(node), _) => maintenance::set(request, node).await,
-        (Route::Validate(node), _) => validate::show(request, node).await,
-        (Route::NodePorts(node), _) => ports::list_of_node(request, node, false).await,
-        (Route::NodePortsDetail(node), _) => ports::list_of_node(request, node, true).await,
-        (Route::Commands(node), _) => commands::list(request, node).await,
-        (Route::History(node), _) => history::list(request, node).await,
-        (Route::HistoryEntry(node, entry), _) => history::show(request, node, entry).await,
-        (Route::Traits(node), _) => nodes::traits(request, node).await,
-        (Route::Inventory(node), _) => nodes::inventory(request, node).await,
-        (Route::BootDevice(node) | Route::BootDevices(node), _) => {
-            management::boot_device(request, node).await
-        }
-        (Route::Ports, M::POST) => ports::create(request).await,
-        (Route::Ports, _) => ports::list(request, false).await,
-        (Route::PortsDetail, _) => ports::list(request, true).await,
-        (Route::Port(port), M::PATCH) => ports::change(request, port).await,
-        (Route::Port(port), M::DELETE) => ports::delete(request, port).await,
-        (Route::Port(port), _) => ports::show(request, port).await,
-        (Route::Drivers, _) => drivers::list(request).await,
-        (Route::Driver(name), _) => drivers::show(request, name).await,
-        (Route::DriverProperties(name), _) => drivers::properties(request, name).await,
-        (Route::Conductors, _) => conductors::list(request).await,
-        (Route::Conductor(host), _) => conductors::show(request, host).await,
-        (Route::Metrics, _) => Ok(Reply::Text {
-            text: (request.api.metrics.text)(),
-            content_type: request.api.metrics.content_type,
+/// The answer of an endpoint to requests older than it.
+fn check_age(endpoint: &Endpoint, resource: &'static Resource) -> Result<(), Error> {
+    match endpoint.too_old {
+        TooOld::NotFound => Err(Error::ResourceTooNew),
+        TooOld::MethodNotAllowed => Err(Error::MethodNotAllowed {
+            allowed: &resource.allowed,
         }),
-        (Route::Alive, _) => health::alive(),
-        (Route::Ready, _) => health::ready(request).await,
+        TooOld::NotAcceptable(what) => Err(Error::TooNew {
+            what: what.to_owned(),
+            since: endpoint.since,
+        }),
+        TooOld::SaidByHandler => Ok(()),
     }
 }
 
@@ -388,24 +360,23 @@ mod tests {
 
     #[test]
     fn a_busy_sites_log_shows_changes_and_failures_only() {
-        let heartbeat = Route::Heartbeat("n".to_owned());
-        for (route, method, status, level) in [
-            (&Route::Nodes, "GET", 200, Level::DEBUG),
-            (&Route::Nodes, "GET", 406, Level::DEBUG),
-            (&Route::Nodes, "POST", 201, Level::INFO),
-            (&Route::Nodes, "POST", 400, Level::INFO),
-            (&Route::Nodes, "GET", 503, Level::WARN),
-            (&Route::Lookup, "GET", 404, Level::INFO),
-            (&heartbeat, "POST", 202, Level::DEBUG),
-            (&heartbeat, "POST", 400, Level::INFO),
-            (&Route::Metrics, "GET", 200, Level::DEBUG),
-            (&Route::Ready, "GET", 503, Level::WARN),
+        for (path, method, status, level) in [
+            ("/v1/nodes", "GET", 200, Level::DEBUG),
+            ("/v1/nodes", "GET", 406, Level::DEBUG),
+            ("/v1/nodes", "POST", 201, Level::INFO),
+            ("/v1/nodes", "POST", 400, Level::INFO),
+            ("/v1/nodes", "GET", 503, Level::WARN),
+            ("/v1/lookup", "GET", 404, Level::INFO),
+            ("/v1/heartbeat/n", "POST", 202, Level::DEBUG),
+            ("/v1/heartbeat/n", "POST", 400, Level::INFO),
+            ("/metrics", "GET", 200, Level::DEBUG),
+            ("/health/ready", "GET", 503, Level::WARN),
         ] {
+            let resource = endpoints::find(path).unwrap().resource;
             assert_eq!(
-                weight(Some(route), method, status),
+                weight(Some(resource), method, status),
                 level,
-                "{method} {} {status}",
-                route.pattern()
+                "{method} {path} {status}"
             );
         }
         assert_eq!(weight(None, "GET", 404), Level::INFO);

@@ -169,7 +169,7 @@ async fn a_sync_command_is_listed_only_when_finished_and_the_next_one_waits_for_
     let result = &steps["command_result"];
     assert_eq!(
         result["hardware_manager_version"],
-        json!({"generic_hardware_manager": "1.2"})
+        json!({"generic_hardware_manager": "1.2", "SimulatedHardwareManager": "1"})
     );
     let steps = result["deploy_steps"]["GenericHardwareManager"]
         .as_array()

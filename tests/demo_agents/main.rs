@@ -5,8 +5,12 @@
 
 mod commands;
 mod faults;
+mod inspection;
 mod lab;
+mod plugged;
+mod rescue;
 mod start;
+mod steps;
 #[path = "../support/stub_api.rs"]
 mod stub_api;
 mod through_the_client;

@@ -26,6 +26,8 @@ pub struct Behaviour {
     pub heartbeat_timeout: Value,
     /// Statuses of the next look-ups; 200 when used up.
     pub lookup_statuses: VecDeque<u16>,
+    /// Statuses of the next deliveries of inspection data; 404 when used up, as for a node nobody inspects.
+    pub inspection_statuses: VecDeque<u16>,
     /// Statuses of the next heartbeats; 202 when used up.
     pub heartbeat_statuses: VecDeque<u16>,
 }
@@ -57,6 +59,7 @@ impl StubApi {
             token: json!(TOKEN),
             heartbeat_timeout: json!(300),
             lookup_statuses: VecDeque::new(),
+            inspection_statuses: VecDeque::new(),
             heartbeat_statuses: VecDeque::new(),
         };
         let shared = Arc::new(Mutex::new(Shared {
@@ -139,6 +142,10 @@ async fn answer(
         "/v1/lookup" => match behaviour.lookup_statuses.pop_front() {
             None | Some(200) => (200, lookup(behaviour)),
             Some(status) => (status, Value::Null),
+        },
+        "/v1/continue_inspection" => match behaviour.inspection_statuses.pop_front() {
+            Some(202) => (202, json!({"uuid": NODE})),
+            other => (other.unwrap_or(404), Value::Null),
         },
         path if path.starts_with("/v1/heartbeat/") => (
             behaviour.heartbeat_statuses.pop_front().unwrap_or(202),

@@ -1,0 +1,71 @@
+//! What the server tells of itself, what agents call, and what there is for whoever watches the process.
+
+use super::endpoint::{Endpoint, TooOld, get, post};
+use super::parameter::{Holds, Parameter, parameter};
+use crate::http::{discovery, health, ramdisk};
+
+const LOOKUP: &[Parameter] = &[
+    parameter(
+        "addresses",
+        Holds::Texts,
+        22,
+        "MAC addresses of the machine.",
+    ),
+    parameter("node_uuid", Holds::Uuid, 22, "The node, if it is known."),
+];
+
+/// The rows.
+pub const ENDPOINTS: &[Endpoint] = &[
+    get("/", "The versions of the API.", |r, _| {
+        Box::pin(discovery::root(r))
+    })
+    .shows("Versions")
+    .for_everybody()
+    .tells_versions(),
+    get("/v1", "What version 1 of the API has.", |r, _| {
+        Box::pin(discovery::version(r))
+    })
+    .shows("Version")
+    .for_everybody(),
+    get(
+        "/v1/lookup",
+        "Tells an agent which node it runs on, and its settings.",
+        |r, _| Box::pin(ramdisk::lookup(r)),
+    )
+    .since(22)
+    .too_old(TooOld::SaidByHandler)
+    .query(&[LOOKUP])
+    .shows("Lookup")
+    .errors(&[403, 409])
+    .for_agents(),
+    post(
+        "/v1/heartbeat/{node}",
+        "An agent says that it lives, and where it is.",
+        |r, of| Box::pin(ramdisk::heartbeat(r, of.first())),
+    )
+    .since(22)
+    .too_old(TooOld::SaidByHandler)
+    .takes("Heartbeat")
+    .status(202)
+    .errors(&[403, 409])
+    .for_agents(),
+    get("/metrics", "Measurements, for Prometheus.", |r, _| {
+        Box::pin(health::metrics(r))
+    })
+    .tells("text/plain")
+    .without_versions(),
+    get("/health/live", "The process answers.", |r, _| {
+        Box::pin(health::alive(r))
+    })
+    .shows("Alive")
+    .for_everybody()
+    .without_versions(),
+    get(
+        "/health/ready",
+        "All nodes are recovered and the database answers.",
+        |r, _| Box::pin(health::ready(r)),
+    )
+    .shows("Ready")
+    .for_everybody()
+    .without_versions(),
+];
