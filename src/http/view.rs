@@ -117,7 +117,12 @@ pub fn asked<T>(
     Ok(Selection::Asked(names))
 }
 
-const fn shown<T>(name: &'static str, since: u16, value: fn(&T, Frame<'_>) -> Value) -> Shown<T> {
+/// A field that is there since 1.`since`.
+pub const fn shown<T>(
+    name: &'static str,
+    since: u16,
+    value: fn(&T, Frame<'_>) -> Value,
+) -> Shown<T> {
     Shown {
         name,
         since,
@@ -127,7 +132,8 @@ const fn shown<T>(name: &'static str, since: u16, value: fn(&T, Frame<'_>) -> Va
     }
 }
 
-const fn short<T>(mut field: Shown<T>) -> Shown<T> {
+/// As part of the short form too.
+pub const fn short<T>(mut field: Shown<T>) -> Shown<T> {
     field.is_short = true;
     field
 }

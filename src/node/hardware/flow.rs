@@ -14,6 +14,9 @@ use crate::node::state::{DriverRequest, Node, Object};
 use crate::node::turn::Turn;
 use crate::node::values::bad;
 
+/// More virtual interfaces than any instance has; they are stored with every change of the node.
+const VIFS_MAX: usize = 256;
+
 /// What an operator asks of a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HardwareRequest {
@@ -235,17 +238,27 @@ fn attach_vif(turn: Turn<'_>, vif: Vif) -> Step {
             text: format!("The VIF {} is already attached to this node.", vif.id),
         });
     }
-    if let Some(port) = vif.info.get("port_uuid").and_then(|id| id.as_str())
-        && !turn
-            .node
-            .ports
-            .iter()
-            .any(|known| known.id.to_string() == port)
-    {
-        return turn.refuse(bad(
-            "port_uuid",
-            &format!("the node has no port {port} to attach the VIF to"),
-        ));
+    if turn.node.hardware.vifs.len() >= VIFS_MAX {
+        return turn.refuse(Refused::Conflict {
+            text: format!("The node has {VIFS_MAX} VIFs; detach one first."),
+        });
+    }
+    let named = |key: &str| vif.info.get(key).and_then(|id| id.as_str());
+    let has_port = |id: &str| turn.node.ports.iter().any(|port| port.id.to_string() == id);
+    let has_group = |id: &str| {
+        let mut groups = turn.node.portgroups.iter();
+        groups.any(|group| group.id.to_string() == id)
+    };
+    let missing = named("port_uuid")
+        .filter(|id| !has_port(id))
+        .map(|id| bad("port_uuid", &format!("the node has no port {id}")))
+        .or_else(|| {
+            named("portgroup_uuid")
+                .filter(|id| !has_group(id))
+                .map(|id| bad("portgroup_uuid", &format!("the node has no portgroup {id}")))
+        });
+    if let Some(why) = missing {
+        return turn.refuse(why);
     }
     changed(turn, |hardware| hardware.vifs.push(vif))
 }
