@@ -12,6 +12,8 @@ mod bad_input;
 mod basics;
 #[path = "http_api/documents.rs"]
 mod documents;
+#[path = "http_api/hardware.rs"]
+mod hardware;
 #[path = "http_api/inventory.rs"]
 mod inventory;
 #[path = "http_api/nodes.rs"]

@@ -37,7 +37,11 @@ pub fn wish<T>(
     Ok(wish)
 }
 
-fn selection<T>(
+/// Reads which fields of each item are wanted.
+///
+/// # Errors
+/// [`Error::Bad`], [`Error::TooNew`].
+pub fn selection<T>(
     request: &Request,
     arguments: &mut Arguments,
     fields: &[Shown<T>],

@@ -3,6 +3,8 @@
 use crate::server::{server, server_with};
 use upbeat::http::Auth;
 
+const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+
 #[actix_web::test]
 async fn the_document_and_its_page_are_open_and_have_no_versions() {
     let folder = tempfile::tempdir().unwrap();
@@ -45,18 +47,11 @@ async fn every_parameter_of_the_document_is_known_to_its_endpoint() {
             let value = match parameter["schema"]["type"].as_str().unwrap() {
                 "boolean" => "false",
                 "integer" => "1",
-                _ => match parameter["schema"]["enum"][0].as_str() {
-                    Some(word) => word,
-                    None => "00000000-0000-4000-8000-000000000000",
-                },
+                _ => parameter["schema"]["enum"][0].as_str().unwrap_or(NOBODY),
             };
-            let names = path.split('/').map(|part| {
-                if part.starts_with('{') {
-                    "00000000-0000-4000-8000-000000000000"
-                } else {
-                    part
-                }
-            });
+            let names =
+                path.split('/')
+                    .map(|part| if part.starts_with('{') { NOBODY } else { part });
             let address = names.collect::<Vec<_>>().join("/");
             let value = value.replace(' ', "%20");
             let answer = server.get(&format!("{address}?{name}={value}")).await;

@@ -139,6 +139,8 @@ pub enum Body {
     None,
     /// A document of this schema.
     Document(&'static str),
+    /// A document of this schema, or nothing.
+    Optional(&'static str),
     /// An object with these arguments, in groups; each may stand in the query as well.
     Arguments(&'static [&'static [Parameter]]),
 }
@@ -180,6 +182,8 @@ pub struct Endpoint {
     pub body: Body,
     /// The status when all went well.
     pub status: u16,
+    /// All may go well with 202 and no body as well.
+    pub may_be_accepted: bool,
     /// What comes back then.
     pub answer: Answer,
     /// Statuses of failures beyond those that every endpoint may answer.
@@ -208,6 +212,7 @@ const fn endpoint(
         query: &[],
         body: Body::None,
         status,
+        may_be_accepted: false,
         answer: Answer::Empty,
         errors: &[],
         about,
@@ -266,6 +271,12 @@ impl Endpoint {
         self
     }
 
+    /// It takes a body of this schema, or none.
+    pub const fn may_take(mut self, schema: &'static str) -> Endpoint {
+        self.body = Body::Optional(schema);
+        self
+    }
+
     /// It takes these arguments, in its body or in its query.
     pub const fn arguments(mut self, groups: &'static [&'static [Parameter]]) -> Endpoint {
         self.body = Body::Arguments(groups);
@@ -275,6 +286,12 @@ impl Endpoint {
     /// When all went well it answers this status.
     pub const fn status(mut self, status: u16) -> Endpoint {
         self.status = status;
+        self
+    }
+
+    /// It may also answer 202 without a body, because the work goes on.
+    pub const fn or_accepted(mut self) -> Endpoint {
+        self.may_be_accepted = true;
         self
     }
 
@@ -330,7 +347,7 @@ impl Endpoint {
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         let arguments = match self.body {
             Body::Arguments(groups) => groups,
-            Body::None | Body::Document(_) => &[],
+            Body::None | Body::Document(_) | Body::Optional(_) => &[],
         };
         self.query
             .iter()
@@ -354,6 +371,9 @@ impl Endpoint {
     pub fn statuses(&self) -> Vec<u16> {
         let mut statuses = vec![self.status, 400, 408, 413, 500, 503];
         statuses.extend(self.errors);
+        if self.may_be_accepted {
+            statuses.push(202);
+        }
         if self.access == Access::Users {
             statuses.push(401);
         }

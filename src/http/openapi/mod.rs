@@ -6,6 +6,7 @@
 //!                                                        └──▶ table (a file for people, checked by a test)
 //! ```
 
+mod by_hand;
 mod paths;
 pub mod resources;
 mod schemas;

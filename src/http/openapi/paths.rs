@@ -55,6 +55,7 @@ fn operation(row: &Endpoint) -> Value {
     match row.body {
         Body::None => {}
         Body::Document(name) => operation["requestBody"] = body(&schema(name), true),
+        Body::Optional(name) => operation["requestBody"] = body(&schema(name), false),
         Body::Arguments(groups) => {
             let arguments: Vec<&Parameter> = groups.iter().copied().flatten().collect();
             let is_required = arguments.iter().any(|argument| argument.is_required);
@@ -164,6 +165,10 @@ fn responses(row: &Endpoint) -> Value {
             status.to_string(),
             json!({"$ref": "#/components/responses/Error"}),
         );
+    }
+    if row.may_be_accepted {
+        let accepted = json!({"description": "All went well, and the work goes on."});
+        responses.insert("202".to_owned(), accepted);
     }
     let mut success = json!({"description": "All went well."});
     match row.answer {

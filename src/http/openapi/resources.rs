@@ -1,7 +1,7 @@
 //! The tables of fields that the document and the checks of versions go through: one line per kind of thing.
 
 use crate::http::view::{NODE_FIELDS, PORT_FIELDS, Shown};
-use crate::http::{conductors, history};
+use crate::http::{bios, conductors, history};
 #[cfg(test)]
 use crate::node::{attributes, ports};
 
@@ -32,6 +32,8 @@ pub fn resources() -> Vec<Resource> {
         resource("Node", "node", NODE_FIELDS),
         resource("Port", "port", PORT_FIELDS),
         resource("HistoryEntry", "history", history::FIELDS),
+        resource("BiosSetting", "bios", bios::BIOS_FIELDS),
+        resource("FirmwareComponent", "firmware", bios::FIRMWARE_FIELDS),
         resource("Conductor", "conductor", conductors::FIELDS),
     ]
 }

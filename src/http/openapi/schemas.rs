@@ -1,9 +1,9 @@
-//! The schemas of the document: of what is shown, from the tables of fields; of the few documents without a table, by hand.
+//! The schemas of the document, as far as tables of fields describe them. The rest is in `by_hand`.
 
 use serde_json::{Map, Value, json};
 
+use super::by_hand;
 use super::resources::{Resource, resources};
-use crate::http::view::STATES;
 use crate::node::attributes::{self, Kind};
 use crate::node::ports;
 
@@ -15,7 +15,10 @@ pub fn schemas() -> Map<String, Value> {
     }
     schemas.insert("NewNode".to_owned(), new_node());
     schemas.insert("NewPort".to_owned(), new_port());
-    for (name, schema) in by_hand() {
+    for (name, schema) in by_hand::documents()
+        .into_iter()
+        .chain(by_hand::of_machines())
+    {
         schemas.insert(name.to_owned(), schema);
     }
     schemas
@@ -45,7 +48,7 @@ fn shown(resource: &Resource) -> Value {
 }
 
 /// What a field of this name holds, whatever it is a field of.
-fn kind_of(name: &str) -> Value {
+pub fn kind_of(name: &str) -> Value {
     match name {
         "uuid" => json!({"type": "string", "format": "uuid"}),
         "links" | "ports" | "portgroups" | "states" | "nodes" | "volume" => {
@@ -85,6 +88,11 @@ fn kind_of(name: &str) -> Value {
         | "available_for_dynamic_portgroup" => json!({"type": "boolean"}),
         "automated_clean" | "secure_boot" | "disable_ramdisk" => {
             json!({"type": ["boolean", "null"]})
+        }
+        "read_only" | "reset_required" | "unique" => json!({"type": ["boolean", "null"]}),
+        "allowable_values" => json!({"type": ["array", "null"], "items": {"type": "string"}}),
+        "lower_bound" | "upper_bound" | "min_length" | "max_length" => {
+            json!({"type": ["integer", "null"]})
         }
         "priority" | "boot_index" => json!({"type": "integer"}),
         "duration_seconds" => json!({"type": ["number", "null"]}),
@@ -138,166 +146,4 @@ fn new_port() -> Value {
         properties.insert((*name).to_owned(), schema);
     }
     document(&properties, &["address"])
-}
-
-/// Documents that no table describes.
-fn by_hand() -> Vec<(&'static str, Value)> {
-    let object = || json!({"type": "object"});
-    let text = || json!({"type": "string"});
-    let texts = || json!({"type": "array", "items": {"type": "string"}});
-    let about_version = || {
-        json!({
-            "type": "object",
-            "properties": {
-                "id": text(), "status": text(), "min_version": text(), "version": text(),
-                "links": {"type": "array", "items": {"$ref": "#/components/schemas/Link"}},
-            },
-            "required": ["id", "status", "min_version", "version", "links"],
-        })
-    };
-    let mut states = Map::new();
-    for name in STATES {
-        states.insert(name.to_owned(), kind_of(name));
-    }
-    vec![
-        (
-            "Link",
-            json!({"type": "object", "properties": {"href": text(), "rel": text()}, "required": ["href", "rel"]}),
-        ),
-        (
-            "Error",
-            json!({
-                "type": "object",
-                "properties": {
-                    "error_message": {
-                        "type": "string",
-                        "description": "JSON in a string: an object with faultcode, faultstring and debuginfo, or with code, \
-                                        title and description where the address itself was wrong.",
-                    },
-                    "error": {
-                        "type": "object",
-                        "properties": {"message": text(), "code": {"type": "integer"}},
-                        "description": "Where the user name and password were wrong.",
-                    },
-                },
-                "minProperties": 1,
-                "additionalProperties": false,
-            }),
-        ),
-        (
-            "Patch",
-            json!({
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "op": {"enum": ["add", "remove", "replace"]},
-                        "path": {"type": "string", "pattern": "^(/[A-Za-z0-9_~-]+)+$"},
-                        "value": {},
-                    },
-                    "required": ["op", "path"],
-                    "additionalProperties": false,
-                },
-            }),
-        ),
-        (
-            "Versions",
-            json!({
-                "type": "object",
-                "properties": {
-                    "name": text(), "description": text(), "default_version": about_version(),
-                    "versions": {"type": "array", "items": about_version()},
-                },
-                "required": ["default_version", "versions"],
-            }),
-        ),
-        (
-            "Version",
-            json!({
-                "type": "object",
-                "properties": {"id": text(), "version": about_version()},
-                "required": ["id", "version"],
-            }),
-        ),
-        (
-            "Lookup",
-            json!({"type": "object", "properties": {"node": object(), "config": object()}, "required": ["node", "config"]}),
-        ),
-        ("States", json!({"type": "object", "properties": states})),
-        (
-            "Validation",
-            json!({
-                "type": "object",
-                "additionalProperties": {
-                    "type": "object",
-                    "properties": {"result": {"type": ["boolean", "null"]}, "reason": text()},
-                    "required": ["result"],
-                },
-            }),
-        ),
-        (
-            "Commands",
-            json!({
-                "type": "object",
-                "properties": {
-                    "waiting": {"type": ["object", "null"]},
-                    "commands": {"type": "array", "items": object()},
-                },
-                "required": ["waiting", "commands"],
-            }),
-        ),
-        (
-            "Traits",
-            json!({"type": "object", "properties": {"traits": texts()}, "required": ["traits"]}),
-        ),
-        (
-            "Inventory",
-            json!({
-                "type": "object",
-                "properties": {"inventory": object(), "plugin_data": object()},
-                "required": ["inventory", "plugin_data"],
-            }),
-        ),
-        (
-            "BootDevice",
-            json!({
-                "type": "object",
-                "properties": {
-                    "boot_device": {"type": ["string", "null"]},
-                    "persistent": {"type": ["boolean", "null"]},
-                },
-            }),
-        ),
-        (
-            "BootDevices",
-            json!({"type": "object", "properties": {"supported_boot_devices": texts()}}),
-        ),
-        (
-            "Driver",
-            json!({
-                "type": "object",
-                "properties": {
-                    "name": text(), "type": text(), "hosts": texts(),
-                    "links": {"type": "array", "items": {"$ref": "#/components/schemas/Link"}},
-                    "properties": {"type": "array", "items": {"$ref": "#/components/schemas/Link"}},
-                },
-            }),
-        ),
-        (
-            "DriverProperties",
-            json!({"type": "object", "additionalProperties": {"type": "string"}}),
-        ),
-        (
-            "Alive",
-            json!({"type": "object", "properties": {"alive": {"type": "boolean"}}}),
-        ),
-        (
-            "Ready",
-            json!({"type": "object", "properties": {"ready": {"type": "boolean"}}}),
-        ),
-        (
-            "OpenApi",
-            json!({"type": "object", "required": ["openapi", "info", "paths"]}),
-        ),
-    ]
 }
