@@ -10,6 +10,8 @@ mod agents;
 mod bad_input;
 #[path = "http_api/basics.rs"]
 mod basics;
+#[path = "http_api/inventory.rs"]
+mod inventory;
 #[path = "http_api/nodes.rs"]
 mod nodes;
 #[path = "http_api/ports.rs"]

@@ -445,6 +445,8 @@ fn a_row_that_comes_back_as_another_is_seen() {
                 description: None,
                 vendor: None,
                 category: None,
+                portgroup_uuid: None,
+                available_for_dynamic_portgroup: true,
             });
         }
         step

@@ -256,6 +256,8 @@ fn port(sent: &Value) -> Port {
         description: None,
         vendor: None,
         category: None,
+        portgroup_uuid: None,
+        available_for_dynamic_portgroup: true,
     }
 }
 

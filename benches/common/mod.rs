@@ -161,12 +161,7 @@ pub async fn fill(url: &str, nodes: u64, node: impl Fn(u64, Timestamp) -> Node) 
     let numbers: Vec<u64> = (0..nodes).collect();
     for some in numbers.chunks(500) {
         let saving = some.iter().map(|number| {
-            store.writer.save(Save {
-                node: node(*number, now).into(),
-                change: Change::Insert,
-                ports_changed: true,
-                history: Vec::new(),
-            })
+            store.writer.save(Save::of(node(*number, now).into(), Change::Insert))
         });
         for saved in join_all(saving).await {
             saved.expect("a node is stored");

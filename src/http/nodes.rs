@@ -41,6 +41,7 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
     }
     let new = attributes::parse_new(&document, minor)?;
     check_parent(request, new.attributes.parent_node.as_deref()).await?;
+    check_chassis(request, new.attributes.chassis_uuid.as_deref()).await?;
     let id = new.id.unwrap_or_else(|| NodeId(Uuid::new_v4()));
     let mut node = Node::enrolled(id, new.attributes, request.api.conductor.now());
     if minor < 11 {
@@ -134,6 +135,9 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
         if operation.path == ["parent_node"] {
             check_parent(request, operation.value.as_str()).await?;
         }
+        if operation.path == ["chassis_uuid"] {
+            check_chassis(request, operation.value.as_str()).await?;
+        }
     }
     let event = Event::Patch {
         operations,
@@ -197,6 +201,16 @@ async fn check_parent(request: &Request, parent: Option<&str>) -> Result<(), Err
     {
         Some(_) => Ok(()),
         None => Err(attributes::bad("parent_node", &format!("there is no node {id}")).into()),
+    }
+}
+
+/// A chassis must be there, as a parent must.
+async fn check_chassis(_: &Request, chassis: Option<&str>) -> Result<(), Error> {
+    match chassis.and_then(parse_uuid) {
+        Some(id) => {
+            Err(attributes::bad("chassis_uuid", &format!("there is no chassis {id}")).into())
+        }
+        None => Ok(()),
     }
 }
 
@@ -296,14 +310,16 @@ pub async fn traits(request: &Request, ident: &str) -> Result<Reply, Error> {
     Ok(Reply::body(&json!({"traits": []})))
 }
 
-/// `GET /v1/nodes/{node}/inventory`: no node of this version was ever inspected.
+/// `GET /v1/nodes/{node}/inventory`: what the last inspection found.
 pub async fn inventory(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
-    let node = request.node(ident).await?;
-    Err(Error::NotFound(format!(
-        "Inventory record not found for node {}; it was never inspected.",
-        node.id
-    )))
+    let node = request.node(ident).await?.id;
+    match request.api.conductor.reader().inventory(node).await? {
+        Some(found) => Ok(Reply::body(&found)),
+        None => Err(Error::NotFound(format!(
+            "Inventory record not found for node {node}; it was never inspected."
+        ))),
+    }
 }
 
 /// `GET /v1/nodes/{node}/states`

@@ -2,10 +2,15 @@
 
 use serde_json::Value;
 
+use super::allocation::AllocationChange;
 use super::hardware::DriverAnswer;
+use super::parts::PartChange;
+use super::portgroups::Portgroup;
 use super::provision::Verb;
 use super::state::{Port, PortId, PowerState};
 use super::steps::DeployStep;
+use super::traits::TraitChange;
+use super::volume::{VolumeConnector, VolumeTarget};
 use crate::command::{self, CommandId};
 
 /// Something that happened to a node, or that somebody asks of it.
@@ -87,6 +92,16 @@ pub enum Event {
         /// Which port.
         id: PortId,
     },
+    /// An operator adds, changes or removes a port group.
+    Portgroup(PartChange<Portgroup>),
+    /// An operator adds, changes or removes a volume connector.
+    VolumeConnector(PartChange<VolumeConnector>),
+    /// An operator adds, changes or removes a volume target.
+    VolumeTarget(PartChange<VolumeTarget>),
+    /// An operator changes what the node is said to be able to do.
+    Traits(TraitChange),
+    /// An allocation takes the node, or ends.
+    Allocation(AllocationChange),
 }
 
 impl Event {
@@ -108,6 +123,11 @@ impl Event {
             Event::PortCreate(_) => "port_create",
             Event::PortPatch { .. } => "port_patch",
             Event::PortDelete { .. } => "port_delete",
+            Event::Portgroup(_) => "portgroup",
+            Event::VolumeConnector(_) => "volume_connector",
+            Event::VolumeTarget(_) => "volume_target",
+            Event::Traits(_) => "traits",
+            Event::Allocation(_) => "allocation",
         }
     }
 }

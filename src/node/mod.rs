@@ -4,6 +4,7 @@
 //! caller is told. It knows no clock, no network, no store and no randomness; the actors, the simulator and the tests all call
 //! the same function.
 
+pub mod allocation;
 mod answers;
 pub mod attributes;
 pub mod boot_options;
@@ -12,6 +13,7 @@ pub mod deploy;
 mod edit;
 mod effect;
 mod event;
+pub mod fields;
 pub mod hardware;
 mod heartbeat;
 pub mod internal_info;
@@ -19,7 +21,9 @@ mod limits;
 mod manage;
 pub mod masking;
 mod outcome;
+pub mod parts;
 mod patch;
+pub mod portgroups;
 pub mod ports;
 mod power;
 mod provision;
@@ -29,10 +33,12 @@ mod step;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+pub mod traits;
 mod turn;
 pub mod update;
 mod upkeep;
 pub mod values;
+pub mod volume;
 mod waiting;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};

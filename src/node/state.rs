@@ -13,7 +13,10 @@ use uuid::Uuid;
 
 use super::deploy::Deploy;
 use super::hardware::recorded::Hardware;
+use super::parts::Part;
+use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
+use super::volume::{VolumeConnector, VolumeTarget};
 use crate::command::{Command, CommandId, Instance};
 use crate::timestamp::Timestamp;
 
@@ -70,6 +73,21 @@ pub struct Node {
     /// Its network ports; kept in rows of their own.
     #[serde(skip)]
     pub ports: Vec<Port>,
+    /// Its port groups; kept in rows of their own, as the two after them.
+    #[serde(skip)]
+    pub portgroups: Vec<Part<Portgroup>>,
+    /// What it is known by to storage systems.
+    #[serde(skip)]
+    pub volume_connectors: Vec<Part<VolumeConnector>>,
+    /// Volumes for it.
+    #[serde(skip)]
+    pub volume_targets: Vec<Part<VolumeTarget>>,
+    /// What it can do, in alphabetical order.
+    #[serde(default)]
+    pub traits: Vec<String>,
+    /// The allocation that has taken it.
+    #[serde(default)]
+    pub allocation: Option<Uuid>,
     /// Set when a person works on the machine.
     pub maintenance: Option<Maintenance>,
     /// Why the last operation failed, in words for an operator; none while new work runs.
@@ -112,6 +130,11 @@ impl Node {
             updated_at: None,
             attributes,
             ports: Vec::new(),
+            portgroups: Vec::new(),
+            volume_connectors: Vec::new(),
+            volume_targets: Vec::new(),
+            traits: Vec::new(),
+            allocation: None,
             maintenance: None,
             last_error: None,
             power: Power::default(),
@@ -183,6 +206,8 @@ pub struct Attributes {
     pub instance_uuid: Option<String>,
     /// Name of the instance on it.
     pub instance_name: Option<String>,
+    /// UUID of the chassis it is in.
+    pub chassis_uuid: Option<String>,
     /// Class for scheduling.
     pub resource_class: Option<String>,
     /// Which group of conductors may own it.
@@ -248,6 +273,17 @@ pub struct Port {
     pub vendor: Option<String>,
     /// Free category.
     pub category: Option<String>,
+    /// The port group it is in.
+    #[serde(default)]
+    pub portgroup_uuid: Option<Uuid>,
+    /// Whether it may be put into groups that are made for it.
+    #[serde(default = "yes")]
+    pub available_for_dynamic_portgroup: bool,
+}
+
+/// For fields that older rows don't have.
+fn yes() -> bool {
+    true
 }
 
 /// That and why a person works on the machine.

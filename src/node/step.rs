@@ -7,7 +7,9 @@ use super::outcome::Outcome;
 use super::refused::Refused;
 use super::state::{Node, Provision};
 use super::turn::Turn;
-use super::{answers, deadlines, deploy, edit, heartbeat, manage, power, upkeep};
+use super::{
+    allocation, answers, deadlines, deploy, edit, heartbeat, manage, parts, power, traits, upkeep,
+};
 use crate::node::provision::Verb;
 
 /// What `event` makes of `node` at the moment `now`. Never fails: what is not allowed is refused and changes nothing.
@@ -67,6 +69,11 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::PortCreate(port) => edit::port_create(turn, *port),
         Event::PortPatch { id, operations } => edit::port_patch(turn, id, &operations),
         Event::PortDelete { id } => edit::port_delete(turn, id),
+        Event::Portgroup(change) => parts::change(turn, change),
+        Event::VolumeConnector(change) => parts::change(turn, change),
+        Event::VolumeTarget(change) => parts::change(turn, change),
+        Event::Traits(change) => traits::change(turn, change),
+        Event::Allocation(change) => allocation::change(turn, change),
     }
 }
 
@@ -79,7 +86,12 @@ fn is_from_an_operator(event: &Event) -> bool {
         | Event::Delete
         | Event::PortCreate(_)
         | Event::PortPatch { .. }
-        | Event::PortDelete { .. } => true,
+        | Event::PortDelete { .. }
+        | Event::Portgroup(_)
+        | Event::VolumeConnector(_)
+        | Event::VolumeTarget(_)
+        | Event::Traits(_)
+        | Event::Allocation(_) => true,
         Event::Lookup { .. }
         | Event::Heartbeat(_)
         | Event::Command { .. }

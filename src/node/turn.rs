@@ -3,6 +3,8 @@
 //! Flows change the copy; only [`Turn::done`], [`Turn::refuse`] and [`Turn::unchanged`] turn it into a [`Step`], and they see to
 //! it that the version is raised exactly when something changed and that a refusal changes nothing.
 
+use serde_json::Value;
+
 use super::effect::{Effect, HistoryLine, Reply, Severity, Step};
 use super::hardware::hardware_type;
 use super::limits::Now;
@@ -17,6 +19,8 @@ pub(super) struct Turn<'a> {
     pub(super) now: Now<'a>,
     effects: Vec<Effect>,
     history: Vec<HistoryLine>,
+    /// What an inspection that ends in this step has found.
+    pub(super) inventory: Option<Value>,
     removed: bool,
 }
 
@@ -27,6 +31,7 @@ impl<'a> Turn<'a> {
             node: before.clone(),
             now,
             effects: Vec::new(),
+            inventory: None,
             history: Vec::new(),
             removed: false,
         }
@@ -37,6 +42,10 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn reply(mut self, reply: Reply, outcome: Outcome) -> Step {
+        if self.node.attributes.instance_uuid.is_none() {
+            // It was there for the instance's sake, however that went.
+            self.node.allocation = None;
+        }
         self.note_commands();
         self.note_deadlines();
         if self.node != *self.before {
@@ -50,6 +59,7 @@ impl<'a> Turn<'a> {
             effects: self.effects,
             reply,
             outcome,
+            inventory: self.inventory,
             history: self.history,
             removed: self.removed,
         }
@@ -127,6 +137,7 @@ impl<'a> Turn<'a> {
             effects: Vec::new(),
             outcome: Outcome::Refused(why.name()),
             reply: Reply::Refused(why),
+            inventory: None,
             history: Vec::new(),
             removed: false,
         }
@@ -139,6 +150,7 @@ impl<'a> Turn<'a> {
             effects: Vec::new(),
             reply: Reply::Done,
             outcome,
+            inventory: None,
             history: Vec::new(),
             removed: false,
         }
@@ -163,16 +175,27 @@ impl<'a> Turn<'a> {
         let to = provision.state();
         self.node.provision = provision;
         if from != to {
-            self.node.provision_updated_at = Some(self.now.at);
+            let since = self
+                .node
+                .provision_updated_at
+                .replace(self.now.at)
+                .unwrap_or(self.node.created_at);
             self.note(Severity::Info, "provisioning", format!("{from} -> {to}"));
+            if let Some(line) = self.history.last_mut() {
+                line.lasted_ms = Some(self.now.at.ms_since(since));
+            }
         }
     }
 
     pub(super) fn note(&mut self, severity: Severity, event_type: &str, event: String) {
+        let state = self.node.provision_state();
         self.history.push(HistoryLine {
             severity,
             event_type: event_type.to_owned(),
             event,
+            state: Some(state),
+            target: state.target(),
+            lasted_ms: None,
         });
     }
 

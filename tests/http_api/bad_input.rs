@@ -176,7 +176,7 @@ async fn every_bad_field_of_a_new_node_is_named_and_nothing_is_stored() {
             "automated_clean",
         ),
         (
-            json!({"driver": "fake-hardware", "boot_interface": "ipxe"}),
+            json!({"driver": "fake-hardware", "boot_interface": "pigeon"}),
             "boot_interface",
         ),
         (
