@@ -161,7 +161,9 @@ pub async fn fill(url: &str, nodes: u64, node: impl Fn(u64, Timestamp) -> Node) 
     let numbers: Vec<u64> = (0..nodes).collect();
     for some in numbers.chunks(500) {
         let saving = some.iter().map(|number| {
-            store.writer.save(Save::of(node(*number, now).into(), Change::Insert))
+            store
+                .writer
+                .save(Save::of(node(*number, now).into(), Change::Insert))
         });
         for saved in join_all(saving).await {
             saved.expect("a node is stored");
