@@ -41,6 +41,8 @@ struct Request {
     passing: Vec<String>,
     #[serde(default)]
     anonymous: bool,
+    /// Sent only to an endpoint that ends so; to all unless given.
+    endpoint: Option<String>,
     /// Sent only with these minor versions; with all unless given.
     versions: Option<Vec<u32>>,
 }
@@ -53,6 +55,15 @@ struct Setting {
     version: u32,
 }
 
+impl Request {
+    fn is_for(&self, setting: &Setting) -> bool {
+        let endpoint = self.endpoint.as_deref();
+        let versions = self.versions.as_deref();
+        endpoint.is_none_or(|endpoint| endpoint == setting.suffix)
+            && versions.is_none_or(|versions| versions.contains(&setting.version))
+    }
+}
+
 struct Operator {
     setting: Setting,
     lab: Lab,
@@ -62,6 +73,7 @@ struct Operator {
 
 impl Operator {
     async fn live(setting: Setting) {
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let life: Life = toml::from_str(LIFE).expect("the fixture can be read");
         let mut operator = Operator {
             lab: Lab::start(setting.auth),
@@ -70,12 +82,7 @@ impl Operator {
             kept: HashMap::new(),
         };
         for request in &life.request {
-            let version = operator.setting.version;
-            if request
-                .versions
-                .as_ref()
-                .is_none_or(|versions| versions.contains(&version))
-            {
+            if request.is_for(&operator.setting) {
                 operator.make(request).await;
             }
         }
