@@ -117,7 +117,12 @@ pub fn asked<T>(
     Ok(Selection::Asked(names))
 }
 
-const fn shown<T>(name: &'static str, since: u16, value: fn(&T, Frame<'_>) -> Value) -> Shown<T> {
+/// A field that is there since 1.`since`.
+pub const fn shown<T>(
+    name: &'static str,
+    since: u16,
+    value: fn(&T, Frame<'_>) -> Value,
+) -> Shown<T> {
     Shown {
         name,
         since,
@@ -127,7 +132,8 @@ const fn shown<T>(name: &'static str, since: u16, value: fn(&T, Frame<'_>) -> Va
     }
 }
 
-const fn short<T>(mut field: Shown<T>) -> Shown<T> {
+/// As part of the short form too.
+pub const fn short<T>(mut field: Shown<T>) -> Shown<T> {
     field.is_short = true;
     field
 }
@@ -177,7 +183,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     nothing!("clean_step", 7, json!({})),
     attribute!(conductor_group, 46),
     interface!("console_interface", "console", 31),
-    nothing!("console_enabled", 1, json!(false)),
+    shown("console_enabled", 1, |node: &Node, _| {
+        json!(node.hardware.console_enabled)
+    }),
     interface!("deploy_interface", "deploy", 31),
     attribute!(disable_power_off, 95),
     shown("deploy_step", 44, |node: &Node, _| {
@@ -236,11 +244,13 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("provision_updated_at", 1, |node: &Node, _| {
         time(node.provision_updated_at)
     }),
-    nothing!("raid_config", 12, json!({})),
+    shown("raid_config", 12, |node: &Node, _| {
+        json!(node.hardware.raid_config)
+    }),
     interface!("raid_interface", "raid", 31),
     interface!("rescue_interface", "rescue", 38),
     shown("reservation", 1, |node: &Node, frame| {
-        if node.provision_state().is_working() {
+        if node.provision_state().is_working() || node.driver_call.is_some() {
             json!(frame.conductor)
         } else {
             Value::Null
@@ -259,7 +269,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("target_provision_state", 1, |node: &Node, _| {
         json!(node.provision_state().target().map(ProvisionState::name))
     }),
-    nothing!("target_raid_config", 12, json!({})),
+    shown("target_raid_config", 12, |node: &Node, _| {
+        json!(node.hardware.target_raid_config)
+    }),
     nothing!("traits", 37, json!([])),
     interface!("vendor_interface", "vendor", 31),
     short(shown("links", 1, |node: &Node, frame| {
