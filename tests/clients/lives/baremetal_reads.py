@@ -67,7 +67,7 @@ def old_versions(life, cli, uuid):
 
 def conductors_and_drivers(life, cli, _uuid):
     life.chapter("conductors and drivers")
-    hostname = cli.list("conductor list", rows=1, hostname=ANYTHING, alive=True)[0]["Hostname"]
+    hostname = cli.list("conductor list", rows=1, hostname=ANYTHING, alive=True)[0]["hostname"]
     cli.list("conductor list --long", rows=1, drivers=Has("fake-hardware"))
     cli.show(f"conductor show {hostname}", alive=True, drivers=Has("fake-hardware"))
     drivers = cli.list("driver list")
