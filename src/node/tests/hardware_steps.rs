@@ -114,6 +114,11 @@ fn a_raid_is_made_of_what_was_asked_for_and_deleted() {
     assert_eq!(made["logical_disks"][1]["volume_name"], "data");
     assert_eq!(made["last_updated"], "1970-01-01T00:00:01.000000");
 
+    // What is there is added to, unless it is to be deleted first.
+    carry_out(&mut node, StepKind::Clean, create, json!({})).unwrap();
+    let made = Value::Object(node.hardware.raid_config.clone());
+    assert_eq!(made["logical_disks"].as_array().unwrap().len(), 4);
+
     let only_data = json!({"create_root_volume": false, "delete_existing": true});
     carry_out(&mut node, StepKind::Clean, create, only_data).unwrap();
     let made = Value::Object(node.hardware.raid_config.clone());
