@@ -12,6 +12,8 @@ mod bad_input;
 mod basics;
 #[path = "http_api/devices.rs"]
 mod devices;
+#[path = "http_api/documents.rs"]
+mod documents;
 #[path = "http_api/hardware.rs"]
 mod hardware;
 #[path = "http_api/inventory.rs"]
@@ -24,3 +26,5 @@ mod ports;
 mod scenarios;
 #[path = "http_api/server.rs"]
 mod server;
+#[path = "http_api/versions.rs"]
+mod versions;
