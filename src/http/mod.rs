@@ -27,6 +27,7 @@ mod management;
 mod media;
 pub mod microversion;
 mod nodes;
+mod openapi;
 mod patch;
 mod ports;
 mod power;
@@ -38,6 +39,7 @@ mod server;
 mod settings;
 mod validate;
 mod vendor;
+mod versions;
 mod view;
 mod vifs;
 
