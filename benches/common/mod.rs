@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use upbeat::clock::Clock;
 use upbeat::config::Config;
-use upbeat::node::deploy::{Deploy, DeployPhase};
+use upbeat::node::work::{Work, WorkKind, WorkPhase};
 use upbeat::node::{
     Attributes, BootMode, Limits, Node, NodeId, Now, Port, PortId, Provision, Session,
 };
@@ -107,9 +107,9 @@ pub fn available(number: u64, now: Timestamp) -> Node {
 /// A node in `wait call-back` whose agent has an hour to be heard.
 pub fn waiting(number: u64, now: Timestamp) -> Node {
     let mut node = available(number, now);
-    let mut deploy = Deploy::begun(now, BootMode::Bios, Vec::new());
-    deploy.phase = DeployPhase::AwaitingAgent;
-    node.provision = Provision::Deploying(Box::new(deploy));
+    let mut deploy = Work::begun(WorkKind::Deploy, now, BootMode::Bios, Vec::new());
+    deploy.phase = WorkPhase::AwaitingAgent;
+    node.provision = Provision::Working(Box::new(deploy));
     node.deadlines.liveness = Some(now.plus_ms(3_600_000));
     node
 }

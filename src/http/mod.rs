@@ -33,6 +33,7 @@ pub mod reply;
 mod request;
 mod server;
 mod settings;
+mod steps;
 mod validate;
 mod view;
 

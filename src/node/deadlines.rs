@@ -1,12 +1,10 @@
 //! What a passed deadline means.
 
-use super::deploy;
+use super::answers;
 use super::effect::{Severity, Step};
-use super::manage;
 use super::outcome::Outcome;
-use super::power;
-use super::state::Provision;
 use super::turn::Turn;
+use super::work;
 
 /// Which deadline has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,23 +48,14 @@ pub(super) fn reached(mut turn: Turn<'_>) -> Step {
     if due == Due::Driver {
         return driver(turn);
     }
-    match &turn.node.provision {
-        Provision::Deploying(_) => deploy::deadline(turn, due),
-        Provision::Enroll
-        | Provision::Verifying
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Deleting
-        | Provision::Error => {
-            // Nothing else waits for an agent.
-            turn.node.deadlines.step = None;
-            turn.node.deadlines.liveness = None;
-            turn.node.deadlines.look = None;
-            turn.done(Outcome::DeadlineMoved)
-        }
+    if turn.node.work().is_some() {
+        return work::deadline(turn, due);
     }
+    // Nothing else waits for an agent.
+    turn.node.deadlines.step = None;
+    turn.node.deadlines.liveness = None;
+    turn.node.deadlines.look = None;
+    turn.done(Outcome::DeadlineMoved)
 }
 
 fn driver(mut turn: Turn<'_>) -> Step {
@@ -81,15 +70,5 @@ fn driver(mut turn: Turn<'_>) -> Step {
         request.name(),
         turn.now.limits.driver_limit_ms / 1_000
     ));
-    match &turn.node.provision {
-        Provision::Verifying => manage::verified(turn, why),
-        Provision::Deploying(_) => deploy::driver_answered(turn, request, why),
-        Provision::Deleting => manage::switched_off(turn, why),
-        Provision::Enroll
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Error => power::answered(turn, request, why),
-    }
+    answers::driver_answered(turn, request, why)
 }

@@ -1,6 +1,7 @@
 //! Everything a node can ask for, and what one step makes of a node.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::outcome::Outcome;
 use super::refused::Refused;
@@ -73,6 +74,8 @@ pub struct Step {
     pub reply: Reply,
     /// Why, for logs and metrics.
     pub outcome: Outcome,
+    /// What an inspection found, to be stored in the same commit in place of what an earlier one did; none leaves that.
+    pub inventory: Option<Value>,
     /// What to add to the node's history in the same commit.
     pub history: Vec<HistoryLine>,
     /// True: the node is to be removed from the store.

@@ -4,7 +4,7 @@ use super::effect::{Severity, Step};
 use super::hardware::DriverAnswer;
 use super::outcome::Outcome;
 use super::refused::Refused;
-use super::state::{DriverRequest, PowerState, Provision};
+use super::state::{DriverRequest, PowerState};
 use super::turn::Turn;
 
 pub(super) fn set(turn: Turn<'_>, state: PowerState) -> Step {
@@ -29,16 +29,7 @@ pub(super) fn reboot(turn: Turn<'_>) -> Step {
 
 fn request(mut turn: Turn<'_>, request: DriverRequest) -> Step {
     let state = turn.node.provision_state();
-    let at_work = match &turn.node.provision {
-        Provision::Verifying | Provision::Deploying(_) | Provision::Deleting => true,
-        Provision::Enroll
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Error => turn.node.driver_call.is_some(),
-    };
-    if at_work {
+    if turn.node.is_at_work() || turn.node.driver_call.is_some() {
         return turn.refuse(Refused::Busy { state });
     }
     turn.node.last_error = None;

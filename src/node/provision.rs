@@ -33,8 +33,7 @@ macro_rules! named {
 }
 
 named! {
-    /// All provision states of the Bare Metal API. A node of this version is only ever in some of them; the others are known
-    /// so that filters and clients that name them are understood.
+    /// All provision states of the Bare Metal API.
     ProvisionState {
         Enroll = "enroll",
         Verifying = "verifying",
@@ -112,6 +111,22 @@ impl ProvisionState {
             | S::AdoptFailed => Some(S::Active),
             S::Rescuing | S::RescueWait | S::RescueFailed => Some(S::Rescue),
         }
+    }
+
+    /// True where the next move is an agent's or, held, somebody's.
+    pub fn is_waiting(self) -> bool {
+        use ProvisionState as S;
+        matches!(
+            self,
+            S::InspectWait
+                | S::CleanWait
+                | S::CleanHold
+                | S::WaitCallBack
+                | S::DeployHold
+                | S::ServiceWait
+                | S::ServiceHold
+                | S::RescueWait
+        )
     }
 
     /// True where the conductor itself is at work: requests to change the node have to wait.

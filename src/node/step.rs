@@ -7,8 +7,7 @@ use super::outcome::Outcome;
 use super::refused::Refused;
 use super::state::{Node, Provision};
 use super::turn::Turn;
-use super::{answers, deadlines, deploy, edit, heartbeat, manage, power, upkeep};
-use crate::node::provision::Verb;
+use super::{answers, deadlines, edit, heartbeat, manage, power, upkeep, work};
 
 /// What `event` makes of `node` at the moment `now`. Never fails: what is not allowed is refused and changes nothing.
 ///
@@ -39,22 +38,8 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::DeadlineReached => deadlines::reached(turn),
         Event::Resumed { down_for_ms } => upkeep::resumed(turn, down_for_ms),
         Event::Quarantined { reason } => upkeep::quarantined(turn, reason),
-        Event::Provision { verb, options } => match verb {
-            Verb::Manage => manage::manage(turn),
-            Verb::Provide => manage::provide(turn),
-            Verb::Active | Verb::Rebuild => deploy::start(turn, verb, options),
-            Verb::Deleted => manage::undeploy(turn),
-            Verb::Abort => deploy::abort(turn),
-            Verb::Inspect
-            | Verb::Clean
-            | Verb::Rescue
-            | Verb::Unrescue
-            | Verb::Adopt
-            | Verb::Service
-            | Verb::Unhold => turn.refuse(Refused::Unsupported {
-                what: format!("The action \"{verb}\" is not supported by this version of Upbeat."),
-            }),
-        },
+        Event::Provision { verb, options } => manage::verb(turn, verb, options),
+        Event::Inspected(findings) => work::inspected(turn, *findings),
         Event::Power(PowerRequest::Set(state)) => power::set(turn, state),
         Event::Power(PowerRequest::Reboot) => power::reboot(turn),
         Event::Maintenance { on, reason } => upkeep::maintenance(turn, on, reason),
@@ -82,6 +67,7 @@ fn is_from_an_operator(event: &Event) -> bool {
         | Event::PortDelete { .. } => true,
         Event::Lookup { .. }
         | Event::Heartbeat(_)
+        | Event::Inspected(_)
         | Event::Command { .. }
         | Event::Driver { .. }
         | Event::DeadlineReached

@@ -3,6 +3,8 @@
 //! Flows change the copy; only [`Turn::done`], [`Turn::refuse`] and [`Turn::unchanged`] turn it into a [`Step`], and they see to
 //! it that the version is raised exactly when something changed and that a refusal changes nothing.
 
+use serde_json::Value;
+
 use super::effect::{Effect, HistoryLine, Reply, Severity, Step};
 use super::hardware::hardware_type;
 use super::limits::Now;
@@ -18,6 +20,8 @@ pub(super) struct Turn<'a> {
     effects: Vec<Effect>,
     history: Vec<HistoryLine>,
     removed: bool,
+    /// What an inspection found.
+    pub(super) inventory: Option<Value>,
 }
 
 impl<'a> Turn<'a> {
@@ -29,6 +33,7 @@ impl<'a> Turn<'a> {
             effects: Vec::new(),
             history: Vec::new(),
             removed: false,
+            inventory: None,
         }
     }
 
@@ -50,6 +55,7 @@ impl<'a> Turn<'a> {
             effects: self.effects,
             reply,
             outcome,
+            inventory: self.inventory,
             history: self.history,
             removed: self.removed,
         }
@@ -127,6 +133,7 @@ impl<'a> Turn<'a> {
             effects: Vec::new(),
             outcome: Outcome::Refused(why.name()),
             reply: Reply::Refused(why),
+            inventory: None,
             history: Vec::new(),
             removed: false,
         }
@@ -139,6 +146,7 @@ impl<'a> Turn<'a> {
             effects: Vec::new(),
             reply: Reply::Done,
             outcome,
+            inventory: None,
             history: Vec::new(),
             removed: false,
         }
@@ -225,9 +233,12 @@ impl<'a> Turn<'a> {
 
     /// The agent, or its first sign, may take the whole callback timeout from now on.
     pub(super) fn refresh_liveness(&mut self) {
-        self.node.deadlines.liveness = self
-            .now
-            .deadline(self.now.limits.deploy_callback_timeout_ms);
+        let limits = self.now.limits;
+        let limit = match self.node.work() {
+            Some(work) => work.kind.callback_timeout_ms(limits),
+            None => limits.deploy_callback_timeout_ms,
+        };
+        self.node.deadlines.liveness = self.now.deadline(limit);
     }
 
     /// The agent has been heard: what waits for a sign of it may wait anew.

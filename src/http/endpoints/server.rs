@@ -14,6 +14,13 @@ const LOOKUP: &[Parameter] = &[
     parameter("node_uuid", Holds::Uuid, 22, "The node, if it is known."),
 ];
 
+const CONTINUE: &[Parameter] = &[parameter(
+    "node_uuid",
+    Holds::Uuid,
+    1,
+    "The node, if it is known.",
+)];
+
 /// The rows.
 pub const ENDPOINTS: &[Endpoint] = &[
     get("/", "The versions of the API.", |r, _| {
@@ -48,6 +55,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .takes("Heartbeat")
     .status(202)
     .errors(&[403, 409])
+    .for_agents(),
+    post(
+        "/v1/continue_inspection",
+        "An agent tells what it found in its machine.",
+        |r, _| Box::pin(ramdisk::continue_inspection(r)),
+    )
+    .query(&[CONTINUE])
+    .takes("Findings")
+    .status(202)
+    .errors(&[403, 404, 409])
     .for_agents(),
     get("/metrics", "Measurements, for Prometheus.", |r, _| {
         Box::pin(health::metrics(r))
