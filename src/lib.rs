@@ -6,6 +6,7 @@
 //! | where | what | kind |
 //! |---|---|---|
 //! | [`node`] | what a node is and how it changes: [`node::step()`] | pure core |
+//! | [`catalog`] | objects that stand for themselves: chassis, templates, runbooks, rules, allocations | pure core |
 //! | [`command`] | the ledger of one command to an agent: [`command::step()`] | pure core |
 //! | [`timestamp`] | a point in time, as data | pure core |
 //! | [`conductor`] | one supervised actor per node, one child per open command; carries events in and effects out | shell |
@@ -44,6 +45,7 @@
 //! reading the agent.
 
 pub mod agent;
+pub mod catalog;
 pub mod cli;
 pub mod clock;
 pub mod command;

@@ -10,6 +10,12 @@ mod agents;
 mod bad_input;
 #[path = "http_api/basics.rs"]
 mod basics;
+#[path = "http_api/documents.rs"]
+mod documents;
+#[path = "http_api/hardware.rs"]
+mod hardware;
+#[path = "http_api/inventory.rs"]
+mod inventory;
 #[path = "http_api/nodes.rs"]
 mod nodes;
 #[path = "http_api/ports.rs"]
@@ -18,3 +24,5 @@ mod ports;
 mod scenarios;
 #[path = "http_api/server.rs"]
 mod server;
+#[path = "http_api/versions.rs"]
+mod versions;

@@ -53,6 +53,7 @@ fn once(database: Database, case: impl AsyncFnOnce(&Database, &upbeat::store::St
 
 on_both! {
     cases::a_node_comes_back_as_it_was,
+    cases::what_an_inspection_found_is_kept_with_its_node,
     cases::ports_stay_in_the_order_of_their_creation,
     cases::a_save_over_another_version_changes_nothing,
     cases::every_unique_value_is_guarded,

@@ -86,21 +86,7 @@ pub fn available(number: u64, now: Timestamp) -> Node {
     };
     let mut node = Node::enrolled(NodeId(id(number)), attributes, now);
     node.provision = Provision::Available;
-    node.ports = vec![Port {
-        id: PortId(id(1_000_000 + number)),
-        created_at: now,
-        updated_at: None,
-        address: mac(number),
-        name: None,
-        pxe_enabled: true,
-        extra: Default::default(),
-        local_link_connection: Default::default(),
-        physical_network: None,
-        is_smartnic: false,
-        description: None,
-        vendor: None,
-        category: None,
-    }];
+    node.ports = vec![Port::new(PortId(id(1_000_000 + number)), mac(number), now)];
     node
 }
 
@@ -161,12 +147,9 @@ pub async fn fill(url: &str, nodes: u64, node: impl Fn(u64, Timestamp) -> Node) 
     let numbers: Vec<u64> = (0..nodes).collect();
     for some in numbers.chunks(500) {
         let saving = some.iter().map(|number| {
-            store.writer.save(Save {
-                node: node(*number, now).into(),
-                change: Change::Insert,
-                ports_changed: true,
-                history: Vec::new(),
-            })
+            store
+                .writer
+                .save(Save::of(node(*number, now).into(), Change::Insert))
         });
         for saved in join_all(saving).await {
             saved.expect("a node is stored");

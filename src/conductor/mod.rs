@@ -191,12 +191,7 @@ impl Conductor {
     /// `Duplicate`, `Overloaded` or `Unavailable`; nothing was stored then.
     pub async fn create(&self, node: Node) -> Result<Arc<Node>, DeliverError> {
         let node = Arc::new(node);
-        let save = Save {
-            node: node.clone(),
-            change: Change::Insert,
-            ports_changed: !node.ports.is_empty(),
-            history: Vec::new(),
-        };
+        let save = Save::of(node.clone(), Change::Insert);
         match self.shared.writer.save(save).await {
             Ok(()) => {
                 measure::enrolled(&self.shared.metrics, &node);

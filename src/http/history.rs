@@ -8,11 +8,11 @@ use super::nodes::{frame, list_text};
 use super::reply::Reply;
 use super::request::{Request, parse_uuid};
 use super::view::{self, Frame, Selection, Shown, links, time};
-use crate::node::{NodeId, Severity};
+use crate::node::{NodeId, ProvisionState, Severity};
 use crate::store::{HistoryEntry, Page};
 
 /// An entry and the node it is about.
-struct Of {
+pub struct Of {
     node: NodeId,
     entry: HistoryEntry,
 }
@@ -31,7 +31,12 @@ const fn field(
     }
 }
 
-const FIELDS: &[Shown<Of>] = &[
+const fn since(since: u16, field: Shown<Of>) -> Shown<Of> {
+    Shown { since, ..field }
+}
+
+/// The fields of an entry.
+pub const FIELDS: &[Shown<Of>] = &[
     field("uuid", true, |of, _| json!(of.entry.id.to_string())),
     field("created_at", true, |of, _| time(Some(of.entry.at))),
     field("severity", true, |of, _| {
@@ -44,6 +49,25 @@ const FIELDS: &[Shown<Of>] = &[
     field("event", true, |of, _| json!(of.entry.line.event)),
     field("conductor", false, |of, _| json!(of.entry.conductor)),
     field("user", false, |_, _| Value::Null),
+    since(113, field("project", false, |_, _| Value::Null)),
+    since(
+        115,
+        field("state", false, |of, _| {
+            json!(of.entry.line.state.map(ProvisionState::name))
+        }),
+    ),
+    since(
+        115,
+        field("target_provision_state", false, |of, _| {
+            json!(of.entry.line.target.map(ProvisionState::name))
+        }),
+    ),
+    since(
+        115,
+        field("duration_seconds", false, |of, _| {
+            json!(of.entry.line.lasted_ms.map(|ms| ms / 1_000))
+        }),
+    ),
     field("links", true, |of, frame| {
         links(
             frame.base,

@@ -26,13 +26,22 @@ pub fn wish<T>(
     sort_keys: &[&str],
     is_detail: bool,
 ) -> Result<Wish, Error> {
-    Ok(Wish {
+    let wish = Wish {
         selection: selection(request, arguments, fields, is_detail)?,
         page: page(request, arguments, sort_keys)?,
-    })
+    };
+    let key = wish.page.sort_key.as_deref();
+    if let Some(field) = fields.iter().find(|field| Some(field.name) == key) {
+        request.need(field.since, &format!("sort_key {}", field.name))?;
+    }
+    Ok(wish)
 }
 
-fn selection<T>(
+/// Reads which fields of each item are wanted.
+///
+/// # Errors
+/// [`Error::Bad`], [`Error::TooNew`].
+pub fn selection<T>(
     request: &Request,
     arguments: &mut Arguments,
     fields: &[Shown<T>],
@@ -48,19 +57,11 @@ fn selection<T>(
         };
     }
     let detail = arguments.take_bool("detail")?;
-    if detail.is_some() && request.microversion.0 < 43 {
-        return Err(Error::Bad(
-            "detail: this parameter needs version 1.43 or newer.".to_owned(),
-        ));
-    }
     match (asked, detail.unwrap_or(false)) {
         (Some(_), true) => Err(Error::Bad(
             "Can't fetch a subset of fields with 'detail' set".to_owned(),
         )),
-        (Some(list), false) => {
-            request.need(8, "fields")?;
-            view::asked(fields, &list, request.microversion)
-        }
+        (Some(list), false) => view::asked(fields, &list, request.microversion),
         (None, true) => Ok(Selection::Full),
         (None, false) => Ok(Selection::Short),
     }

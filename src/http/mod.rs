@@ -10,6 +10,7 @@
 //! writes to the store. [`error`] is the only file that knows the status codes of failures, [`reply`] those of success.
 
 pub mod auth;
+mod bios;
 mod commands;
 mod conductors;
 mod configdrive;
@@ -20,10 +21,13 @@ pub mod error;
 mod health;
 mod history;
 mod lists;
+mod machine_states;
 mod maintenance;
 mod management;
+mod media;
 pub mod microversion;
 mod nodes;
+mod openapi;
 mod patch;
 mod ports;
 mod power;
@@ -35,7 +39,10 @@ mod server;
 mod settings;
 mod steps;
 mod validate;
+mod vendor;
+mod versions;
 mod view;
+mod vifs;
 
 pub use server::start;
 pub use settings::{AgentSettings, Auth, CallbackUrlCheck, HttpSettings, Metrics};

@@ -41,6 +41,7 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
     }
     let new = attributes::parse_new(&document, minor)?;
     check_parent(request, new.attributes.parent_node.as_deref()).await?;
+    check_chassis(request, new.attributes.chassis_uuid.as_deref()).await?;
     let id = new.id.unwrap_or_else(|| NodeId(Uuid::new_v4()));
     let mut node = Node::enrolled(id, new.attributes, request.api.conductor.now());
     if minor < 11 {
@@ -99,10 +100,7 @@ pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
     let selection = match arguments.take_text("fields")? {
         None => Selection::Full,
-        Some(list) => {
-            request.need(8, "fields")?;
-            view::asked(NODE_FIELDS, &list, request.microversion)?
-        }
+        Some(list) => view::asked(NODE_FIELDS, &list, request.microversion)?,
     };
     arguments.finish()?;
     let node = request.node(ident).await?;
@@ -119,9 +117,6 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
     let reset_interfaces = arguments.take_bool("reset_interfaces")?;
     arguments.finish()?;
-    if reset_interfaces.is_some() {
-        request.need(45, "reset_interfaces")?;
-    }
     let microversion = request.microversion.0;
     let operations = patch::operations(&request.document()?, microversion)?;
     if let Some((name, since)) = update::too_new(&operations, microversion) {
@@ -133,6 +128,9 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     for operation in &operations {
         if operation.path == ["parent_node"] {
             check_parent(request, operation.value.as_str()).await?;
+        }
+        if operation.path == ["chassis_uuid"] {
+            check_chassis(request, operation.value.as_str()).await?;
         }
     }
     let event = Event::Patch {
@@ -200,6 +198,16 @@ async fn check_parent(request: &Request, parent: Option<&str>) -> Result<(), Err
     }
 }
 
+/// A chassis must be there, as a parent must.
+async fn check_chassis(_: &Request, chassis: Option<&str>) -> Result<(), Error> {
+    match chassis.and_then(parse_uuid) {
+        Some(id) => {
+            Err(attributes::bad("chassis_uuid", &format!("there is no chassis {id}")).into())
+        }
+        None => Ok(()),
+    }
+}
+
 struct Filter {
     nodes: NodeFilter,
     /// A condition that no node of this server meets.
@@ -208,36 +216,22 @@ struct Filter {
 
 fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error> {
     let mut matches_nothing = false;
-    let text = |arguments: &mut Arguments, name: &'static str, since: u16| {
-        let value = arguments.take_text(name)?;
-        if value.is_some() {
-            request.need(since, name)?;
-        }
-        Ok::<_, Error>(value)
-    };
-    let switch = |arguments: &mut Arguments, name: &'static str, since: u16| {
-        let value = arguments.take_bool(name)?;
-        if value.is_some() {
-            request.need(since, name)?;
-        }
-        Ok::<_, Error>(value)
-    };
     if let Some(chassis) = arguments.take_uuid("chassis_uuid")? {
         return Err(Error::NotFound(format!(
             "Chassis {chassis} could not be found."
         )));
     }
-    let provision_state = match text(arguments, "provision_state", 9)? {
+    let provision_state = match arguments.take_text("provision_state")? {
         None => None,
         Some(name) => Some(
             ProvisionState::parse(&name)
                 .ok_or_else(|| Error::Bad(format!("Provision state \"{name}\" is not valid")))?,
         ),
     };
-    if let Some(host) = text(arguments, "conductor", 49)? {
+    if let Some(host) = arguments.take_text("conductor")? {
         matches_nothing = host != request.api.conductor.host();
     }
-    let fault = text(arguments, "fault", 42)?;
+    let fault = arguments.take_text("fault")?;
     if let Some(fault) = &fault {
         const FAULTS: [&str; 4] = [
             "power failure",
@@ -259,20 +253,22 @@ fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error>
         instance_uuid: arguments
             .take_uuid("instance_uuid")?
             .map(|id| id.to_string()),
-        instance_name: text(arguments, "instance_name", 104)?,
-        driver: text(arguments, "driver", 16)?,
-        resource_class: text(arguments, "resource_class", 21)?,
-        conductor_group: text(arguments, "conductor_group", 46)?.map(|group| group.to_lowercase()),
-        owner: text(arguments, "owner", 50)?,
-        lessee: text(arguments, "lessee", 65)?,
-        project: text(arguments, "project", 65)?,
+        instance_name: arguments.take_text("instance_name")?,
+        driver: arguments.take_text("driver")?,
+        resource_class: arguments.take_text("resource_class")?,
+        conductor_group: arguments
+            .take_text("conductor_group")?
+            .map(|group| group.to_lowercase()),
+        owner: arguments.take_text("owner")?,
+        lessee: arguments.take_text("lessee")?,
+        project: arguments.take_text("project")?,
         fault,
-        retired: switch(arguments, "retired", 61)?,
-        description_contains: text(arguments, "description_contains", 51)?,
-        shards: text(arguments, "shard", 82)?.map(|list| split(&list)),
-        sharded: switch(arguments, "sharded", 82)?,
-        parent_node: text(arguments, "parent_node", 83)?,
-        include_children: switch(arguments, "include_children", 83)?.unwrap_or(false),
+        retired: arguments.take_bool("retired")?,
+        description_contains: arguments.take_text("description_contains")?,
+        shards: arguments.take_text("shard")?.map(|list| split(&list)),
+        sharded: arguments.take_bool("sharded")?,
+        parent_node: arguments.take_text("parent_node")?,
+        include_children: arguments.take_bool("include_children")?.unwrap_or(false),
     };
     Ok(Filter {
         nodes,
@@ -296,14 +292,16 @@ pub async fn traits(request: &Request, ident: &str) -> Result<Reply, Error> {
     Ok(Reply::body(&json!({"traits": []})))
 }
 
-/// `GET /v1/nodes/{node}/inventory`: no node of this version was ever inspected.
+/// `GET /v1/nodes/{node}/inventory`: what the last inspection found.
 pub async fn inventory(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
-    let node = request.node(ident).await?;
-    Err(Error::NotFound(format!(
-        "Inventory record not found for node {}; it was never inspected.",
-        node.id
-    )))
+    let node = request.node(ident).await?.id;
+    match request.api.conductor.reader().inventory(node).await? {
+        Some(found) => Ok(Reply::body(&found)),
+        None => Err(Error::NotFound(format!(
+            "Inventory record not found for node {node}; it was never inspected."
+        ))),
+    }
 }
 
 /// `GET /v1/nodes/{node}/states`

@@ -88,21 +88,17 @@ pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
         });
     }
     if let Some(group) = arguments.take_text("portgroup")? {
-        request.need(24, "portgroup")?;
         return Err(Error::NotFound(format!(
             "Portgroup {group} could not be found."
         )));
     }
     if let Some(list) = arguments.take_text("shard")? {
-        request.need(82, "shard")?;
         filter.shards = Some(split(&list));
     }
     if let Some(text) = arguments.take_text("description_contains")? {
-        request.need(97, "description_contains")?;
         filter.description_contains = Some(text);
     }
     if let Some(list) = arguments.take_text("conductor_groups")? {
-        request.need(99, "conductor_groups")?;
         // All nodes here are served by one conductor of one group.
         matches_nothing = !list
             .split(',')
@@ -164,10 +160,7 @@ pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
     let selection = match arguments.take_text("fields")? {
         None => Selection::Full,
-        Some(list) => {
-            request.need(8, "fields")?;
-            view::asked(PORT_FIELDS, &list, request.microversion)?
-        }
+        Some(list) => view::asked(PORT_FIELDS, &list, request.microversion)?,
     };
     arguments.finish()?;
     let of = find(request, ident).await?;

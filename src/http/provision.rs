@@ -14,7 +14,7 @@ use super::view::states_address;
 use crate::node::{Event, ProvisionOptions, Verb, attributes};
 
 /// The verbs as clients spell them, with the version each is there since.
-const VERBS: &[(&str, u16, Verb)] = &[
+pub const VERBS: &[(&str, u16, Verb)] = &[
     ("manage", 4, Verb::Manage),
     ("provide", 4, Verb::Provide),
     ("inspect", 6, Verb::Inspect),
@@ -63,7 +63,7 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
                 if verb == Verb::Rebuild {
                     request.need(35, "configdrive with rebuild")?;
                 }
-                options.configdrive = configdrive::read(request, value)?;
+                options.configdrive = configdrive::read(request, ident, value).await?;
             }
             ("deploy_steps", Verb::Active | Verb::Rebuild) => {
                 request.need(69, "deploy_steps")?;

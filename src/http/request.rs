@@ -9,8 +9,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::auth::Authenticator;
+use super::endpoints::endpoint::Body;
+use super::endpoints::parameter::Holds;
+use super::endpoints::{Endpoint, TooOld};
 use super::error::Error;
-use super::microversion::Microversion;
+use super::microversion::{Microversion, NO_SUFFIX_SINCE};
 use super::settings::{HttpSettings, Metrics};
 use crate::conductor::Conductor;
 use crate::node::{Node, NodeId, Object, attributes};
@@ -32,6 +35,8 @@ pub struct Api {
 pub struct Request {
     /// What all requests share.
     pub api: Arc<Api>,
+    /// The row of the endpoint it is for.
+    pub endpoint: &'static Endpoint,
     /// The version to serve it with.
     pub microversion: Microversion,
     /// Scheme and host for links, without a slash at the end.
@@ -77,41 +82,78 @@ impl Request {
     /// Body keys and query parameters together.
     ///
     /// # Errors
-    /// As [`Request::document`]; [`Error::Bad`] for a body that is no object, or a parameter given twice.
+    /// As [`Request::body_arguments`]; [`Error::Bad`] for a parameter given twice.
     pub fn arguments(&self) -> Result<Arguments, Error> {
         let mut arguments = self.query_arguments()?;
-        if !self.body.iter().all(u8::is_ascii_whitespace) {
-            let Value::Object(body) = self.document()? else {
-                return Err(Error::Bad(
-                    "The body must be a JSON object with named arguments.".to_owned(),
-                ));
-            };
-            for (key, value) in body {
-                if arguments.0.insert(key.clone(), value).is_some() {
-                    return Err(Error::Bad(format!(
-                        "{key} is given both in the query and in the body."
-                    )));
-                }
+        for (key, value) in self.body_arguments()?.0 {
+            if arguments.0.insert(key.clone(), value).is_some() {
+                return Err(Error::Bad(format!(
+                    "{key} is given both in the query and in the body."
+                )));
             }
         }
         Ok(arguments)
     }
 
-    /// Query parameters alone.
+    /// Body keys alone; none if there is no body.
+    ///
+    /// # Errors
+    /// As [`Request::document`]; [`Error::Bad`] for a body that is no object; those of [`Endpoint::check_parameter`].
+    pub fn body_arguments(&self) -> Result<Arguments, Error> {
+        if self.body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Arguments::default());
+        }
+        let Value::Object(body) = self.document()? else {
+            return Err(Error::Bad(
+                "The body must be a JSON object with named arguments.".to_owned(),
+            ));
+        };
+        let is_by_name = matches!(self.endpoint.body, Body::Arguments(_));
+        if is_by_name && self.endpoint.too_old != TooOld::SaidByHandler {
+            for name in body.keys() {
+                self.endpoint.check_parameter(name, self.microversion)?;
+            }
+        }
+        Ok(Arguments(body))
+    }
+
+    /// Query parameters alone. What holds several texts may also be given several times.
     ///
     /// # Errors
     /// [`Error::Bad`] for a parameter given twice.
     pub fn query_arguments(&self) -> Result<Arguments, Error> {
         let mut arguments = Map::new();
         for (key, value) in &self.query {
-            let value = Value::String(value.clone());
-            if arguments.insert(key.clone(), value).is_some() {
-                return Err(Error::Bad(format!(
-                    "The parameter {key} is given more than once."
-                )));
+            let is_list = || {
+                let mut parameters = self.endpoint.parameters();
+                parameters.any(|known| known.name == key && known.holds == Holds::Texts)
+            };
+            match arguments.get_mut(key) {
+                None => {
+                    arguments.insert(key.clone(), Value::String(value.clone()));
+                }
+                Some(Value::String(list)) if is_list() => {
+                    list.push(',');
+                    list.push_str(value);
+                }
+                Some(_) => {
+                    return Err(Error::Bad(format!(
+                        "The parameter {key} is given more than once."
+                    )));
+                }
             }
         }
         Ok(Arguments(arguments))
+    }
+
+    /// Refuses parameters of the query that the endpoint does not have, or that are younger than the request.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::check_parameter`].
+    pub fn check_query(&self) -> Result<(), Error> {
+        self.query
+            .iter()
+            .try_for_each(|(name, _)| self.endpoint.check_parameter(name, self.microversion))
     }
 
     /// Refuses a parameter, field or verb that is younger than the request's version.
@@ -153,7 +195,7 @@ impl Request {
         if let Some(node) = reader.node(self.node_ident(text)?).await? {
             return Ok(node);
         }
-        if self.microversion.0 < 91
+        if self.microversion.0 < NO_SUFFIX_SINCE
             && let Some(stem) = text.strip_suffix(".json")
             && let Some(node) = reader.node(self.node_ident(stem)?).await?
         {
@@ -184,6 +226,10 @@ pub fn parse_uuid(text: &str) -> Option<Uuid> {
     matches!(text.len(), 32 | 36)
         .then(|| Uuid::try_parse(text).ok())
         .flatten()
+}
+
+fn missing(name: &str) -> Error {
+    Error::Bad(format!("Missing mandatory parameter: {name}"))
 }
 
 /// How deep brackets are nested outside of texts. For what is no JSON the number means nothing and does no harm.
@@ -232,6 +278,27 @@ impl Arguments {
                 kind_of(&other)
             ))),
         }
+    }
+
+    /// A text that must be given.
+    ///
+    /// # Errors
+    /// As [`Arguments::take_text`]; [`Error::Bad`] if it is not there.
+    pub fn need_text(&mut self, name: &str) -> Result<String, Error> {
+        self.take_text(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// True or false, which must be given.
+    ///
+    /// # Errors
+    /// As [`Arguments::take_bool`]; [`Error::Bad`] if it is not there.
+    pub fn need_bool(&mut self, name: &str) -> Result<bool, Error> {
+        self.take_bool(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// All that is left.
+    pub fn into_object(self) -> Object {
+        self.0
     }
 
     /// True or false, or one of the words clients use for them.

@@ -118,7 +118,12 @@ pub fn asked<T>(
     Ok(Selection::Asked(names))
 }
 
-const fn shown<T>(name: &'static str, since: u16, value: fn(&T, Frame<'_>) -> Value) -> Shown<T> {
+/// A field that is there since 1.`since`.
+pub const fn shown<T>(
+    name: &'static str,
+    since: u16,
+    value: fn(&T, Frame<'_>) -> Value,
+) -> Shown<T> {
     Shown {
         name,
         since,
@@ -128,7 +133,8 @@ const fn shown<T>(name: &'static str, since: u16, value: fn(&T, Frame<'_>) -> Va
     }
 }
 
-const fn short<T>(mut field: Shown<T>) -> Shown<T> {
+/// As part of the short form too.
+pub const fn short<T>(mut field: Shown<T>) -> Shown<T> {
     field.is_short = true;
     field
 }
@@ -180,7 +186,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     }),
     attribute!(conductor_group, 46),
     interface!("console_interface", "console", 31),
-    nothing!("console_enabled", 1, json!(false)),
+    shown("console_enabled", 1, |node: &Node, _| {
+        json!(node.hardware.console_enabled)
+    }),
     interface!("deploy_interface", "deploy", 31),
     attribute!(disable_power_off, 95),
     shown("deploy_step", 44, |node: &Node, _| {
@@ -243,11 +251,13 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("provision_updated_at", 1, |node: &Node, _| {
         time(node.provision_updated_at)
     }),
-    nothing!("raid_config", 12, json!({})),
+    shown("raid_config", 12, |node: &Node, _| {
+        json!(node.hardware.raid_config)
+    }),
     interface!("raid_interface", "raid", 31),
     interface!("rescue_interface", "rescue", 38),
     shown("reservation", 1, |node: &Node, frame| {
-        if node.provision_state().is_working() {
+        if node.provision_state().is_working() || node.driver_call.is_some() {
             json!(frame.conductor)
         } else {
             Value::Null
@@ -268,7 +278,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("target_provision_state", 1, |node: &Node, _| {
         json!(node.target_provision_state().map(ProvisionState::name))
     }),
-    nothing!("target_raid_config", 12, json!({})),
+    shown("target_raid_config", 12, |node: &Node, _| {
+        json!(node.hardware.target_raid_config)
+    }),
     nothing!("traits", 37, json!([])),
     interface!("vendor_interface", "vendor", 31),
     short(shown("links", 1, |node: &Node, frame| {
@@ -341,23 +353,25 @@ pub fn lookup_node(node: &Node, base: &str) -> Value {
     })
 }
 
+/// The fields of a node's states, in order.
+pub const STATES: [&str; 11] = [
+    "console_enabled",
+    "last_error",
+    "power_state",
+    "target_power_state",
+    "provision_state",
+    "target_provision_state",
+    "provision_updated_at",
+    "raid_config",
+    "target_raid_config",
+    "boot_mode",
+    "secure_boot",
+];
+
 /// The states of a node.
 pub fn states(node: &Node, frame: Frame<'_>) -> Document {
-    const NAMES: [&str; 11] = [
-        "console_enabled",
-        "last_error",
-        "power_state",
-        "target_power_state",
-        "provision_state",
-        "target_provision_state",
-        "provision_updated_at",
-        "raid_config",
-        "target_raid_config",
-        "boot_mode",
-        "secure_boot",
-    ];
     let mut document = Document::default();
-    for name in NAMES {
+    for name in STATES {
         for field in NODE_FIELDS.iter().filter(|field| field.name == name) {
             if field.since <= frame.microversion.0 {
                 document.put(field.name, (field.value)(node, frame));

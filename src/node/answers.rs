@@ -1,7 +1,7 @@
 //! What the answers of the agent and of the driver mean.
 
 use super::effect::Step;
-use super::hardware::DriverAnswer;
+use super::hardware::{self, DriverAnswer};
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
@@ -101,6 +101,7 @@ pub(super) fn driver(
     if let Ok(answer) = &answer {
         let ends_in = call.request.ends_in();
         turn.node.power.state = ends_in.or(answer.power).or(turn.node.power.state);
+        hardware::flow::carried_out(&mut turn.node, call.request);
     }
     driver_answered(turn, call.request, answer)
 }
@@ -111,6 +112,9 @@ pub(super) fn driver_answered(
     request: DriverRequest,
     answer: Result<DriverAnswer, String>,
 ) -> Step {
+    if request.is_management() {
+        return hardware::flow::answered(turn, request, answer.map(|_| ()));
+    }
     match &turn.node.provision {
         Provision::Verifying => manage::verified(turn, answer),
         Provision::Adopting => manage::adopted(turn, answer),

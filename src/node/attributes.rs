@@ -37,8 +37,6 @@ pub enum Kind {
     BootMode,
     /// The implementation of one kind of hardware interface.
     Interface,
-    /// Something this version keeps no value of; only "none" can be said.
-    Absent,
 }
 
 /// One field of a node that operators can set.
@@ -91,7 +89,7 @@ pub const FIELDS: &[Field] = &[
     field("instance_info", Kind::Object, CREATE, PATCH, 1, NOT),
     field("instance_uuid", Kind::Uuid, CREATE, PATCH, 1, NULL),
     field("instance_name", Kind::Text(255), CREATE, PATCH, 104, NULL),
-    field("chassis_uuid", Kind::Absent, CREATE, PATCH, 1, NULL),
+    field("chassis_uuid", Kind::Uuid, CREATE, PATCH, 1, NULL),
     field("resource_class", Kind::Text(80), CREATE, PATCH, 21, NULL),
     field("conductor_group", Kind::Group, CREATE, PATCH, 46, NOT),
     field("automated_clean", Kind::Bool, CREATE, PATCH, 47, NULL),
@@ -296,7 +294,6 @@ pub fn checked(field: &Field, value: &Value) -> Result<Value, Refused> {
         Kind::Interface => {
             text_of(name, value, 255)?;
         }
-        Kind::Absent => return Err(bad(name, "this version keeps no chassis; leave it out")),
     }
     Ok(value.clone())
 }
@@ -318,7 +315,7 @@ pub fn from_document(base: &Attributes, set: Object) -> Result<Attributes, Refus
             (Some(kind), _) => {
                 interfaces.remove(kind);
             }
-            // Null brings back the default of the field; of `chassis_uuid`, checked to be null, nothing is kept.
+            // Null brings back the default of the field.
             (None, value) => {
                 whole.insert(name, value);
             }
@@ -559,7 +556,7 @@ mod tests {
                 "boot_mode",
             ),
             (
-                json!({"driver": "fake-hardware", "chassis_uuid": "6523b921-218d-4849-a3bb-3ab765c2fcdc"}),
+                json!({"driver": "fake-hardware", "chassis_uuid": "a box"}),
                 "chassis_uuid",
             ),
             (

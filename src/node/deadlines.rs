@@ -65,10 +65,9 @@ fn driver(mut turn: Turn<'_>) -> Step {
     let Some(request) = request else {
         return turn.done(Outcome::DeadlineMoved);
     };
-    let why = Err(format!(
-        "the driver did not answer to \"{}\" within {} s",
-        request.name(),
-        turn.now.limits.driver_limit_ms / 1_000
-    ));
-    answers::driver_answered(turn, request, why)
+    let why = format!(
+        "the driver did not answer to \"{}\" in time",
+        request.name()
+    );
+    answers::driver_answered(turn, request, Err(why))
 }

@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::refused::Refused;
 use super::state::{Port, PortId};
 use super::turn::Turn;
-use super::{ports, update, upkeep};
+use super::{portgroups, ports, update, upkeep};
 
 pub(super) fn patch(
     mut turn: Turn<'_>,
@@ -44,6 +44,9 @@ pub(super) fn port_create(mut turn: Turn<'_>, port: Port) -> Step {
         return turn.refuse(Refused::Conflict {
             text: format!("port uuid {id} is already in use; it must be unique."),
         });
+    }
+    if let Err(why) = portgroups::check_port_in_group(&turn.node, &port) {
+        return turn.refuse(why);
     }
     turn.node.ports.push(port);
     turn.reply(Reply::PortCreated(id), Outcome::Changed)

@@ -1,9 +1,9 @@
 //! Everything a node can ask for, and what one step makes of a node.
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::outcome::Outcome;
+use super::provision::ProvisionState;
 use super::refused::Refused;
 use super::state::{DriverCall, Node, PortId};
 use crate::command::{self, CommandId};
@@ -43,8 +43,7 @@ pub enum Reply {
 }
 
 /// How serious an entry of a node's history is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "UPPERCASE")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
     /// The usual course of things.
     Info,
@@ -53,7 +52,7 @@ pub enum Severity {
 }
 
 /// One line of a node's history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryLine {
     /// How serious.
     pub severity: Severity,
@@ -61,6 +60,12 @@ pub struct HistoryLine {
     pub event_type: String,
     /// What happened, in words for an operator.
     pub event: String,
+    /// The state the node was in then, or came into.
+    pub state: Option<ProvisionState>,
+    /// Where that was to lead.
+    pub target: Option<ProvisionState>,
+    /// For a change of state: how long the one before it had lasted, in milliseconds.
+    pub lasted_ms: Option<i64>,
 }
 
 /// What one event made of a node.

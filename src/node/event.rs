@@ -2,11 +2,16 @@
 
 use serde_json::Value;
 
-use super::hardware::DriverAnswer;
+use super::allocation::AllocationChange;
+use super::hardware::{DriverAnswer, HardwareRequest};
 use super::inspection::Findings;
+use super::parts::PartChange;
+use super::portgroups::Portgroup;
 use super::provision::Verb;
 use super::state::{Port, PortId, PowerState};
 use super::steps::WorkStep;
+use super::traits::TraitChange;
+use super::volume::{VolumeConnector, VolumeTarget};
 use crate::command::{self, CommandId};
 
 /// Something that happened to a node, or that somebody asks of it.
@@ -57,7 +62,14 @@ pub enum Event {
         options: ProvisionOptions,
     },
     /// An operator asks for a power change.
-    Power(PowerRequest),
+    Power {
+        /// Which.
+        change: PowerRequest,
+        /// How long it may take, in milliseconds, if that was said.
+        limit_ms: Option<i64>,
+    },
+    /// An operator asks something else of the machine.
+    Hardware(HardwareRequest),
     /// An operator puts the node into maintenance, or takes it out.
     Maintenance {
         /// True: in; false: out.
@@ -90,9 +102,27 @@ pub enum Event {
         /// Which port.
         id: PortId,
     },
+    /// An operator adds, changes or removes a port group.
+    Portgroup(PartChange<Portgroup>),
+    /// An operator adds, changes or removes a volume connector.
+    VolumeConnector(PartChange<VolumeConnector>),
+    /// An operator adds, changes or removes a volume target.
+    VolumeTarget(PartChange<VolumeTarget>),
+    /// An operator changes what the node is said to be able to do.
+    Traits(TraitChange),
+    /// An allocation takes the node, or ends.
+    Allocation(AllocationChange),
 }
 
 impl Event {
+    /// A power change that may take as long as the configuration allows.
+    pub fn power(change: PowerRequest) -> Event {
+        Event::Power {
+            change,
+            limit_ms: None,
+        }
+    }
+
     /// The word for logs and metrics.
     pub fn name(&self) -> &'static str {
         match self {
@@ -105,13 +135,19 @@ impl Event {
             Event::Resumed { .. } => "resumed",
             Event::Quarantined { .. } => "quarantined",
             Event::Provision { .. } => "provision",
-            Event::Power(_) => "power",
+            Event::Power { .. } => "power",
+            Event::Hardware(_) => "hardware",
             Event::Maintenance { .. } => "maintenance",
             Event::Patch { .. } => "patch",
             Event::Delete => "delete",
             Event::PortCreate(_) => "port_create",
             Event::PortPatch { .. } => "port_patch",
             Event::PortDelete { .. } => "port_delete",
+            Event::Portgroup(_) => "portgroup",
+            Event::VolumeConnector(_) => "volume_connector",
+            Event::VolumeTarget(_) => "volume_target",
+            Event::Traits(_) => "traits",
+            Event::Allocation(_) => "allocation",
         }
     }
 }
@@ -177,6 +213,10 @@ pub enum PowerRequest {
     Set(PowerState),
     /// `rebooting`
     Reboot,
+    /// `soft power off`
+    SoftOff,
+    /// `soft rebooting`
+    SoftReboot,
 }
 
 /// One operation of a JSON patch.

@@ -147,5 +147,6 @@ fn forget_instance(mut turn: Turn<'_>) -> Step {
     turn.node.attributes.instance_info = Object::new();
     turn.node.attributes.instance_uuid = None;
     turn.node.attributes.instance_name = None;
+    turn.node.hardware.vifs.clear();
     work::clean_automatically(turn)
 }

@@ -4,6 +4,7 @@
 //! caller is told. It knows no clock, no network, no store and no randomness; the actors, the simulator and the tests all call
 //! the same function.
 
+pub mod allocation;
 mod answers;
 pub mod attributes;
 pub mod boot_options;
@@ -11,6 +12,7 @@ mod deadlines;
 mod edit;
 mod effect;
 mod event;
+pub mod fields;
 pub mod hardware;
 mod heartbeat;
 pub mod image;
@@ -20,7 +22,9 @@ mod limits;
 mod manage;
 pub mod masking;
 mod outcome;
+pub mod parts;
 mod patch;
+pub mod portgroups;
 pub mod ports;
 mod power;
 mod provision;
@@ -30,11 +34,13 @@ mod step;
 pub mod steps;
 #[cfg(test)]
 mod tests;
+pub mod traits;
 pub mod transitions;
 mod turn;
 pub mod update;
 mod upkeep;
 pub mod values;
+pub mod volume;
 mod waiting;
 pub mod work;
 
@@ -43,7 +49,7 @@ pub use event::{
     Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, RunbookSteps,
     TokenMatch,
 };
-pub use hardware::DriverAnswer;
+pub use hardware::{DriverAnswer, HardwareRequest};
 pub use limits::{BootMode, Limits, Now};
 pub use outcome::Outcome;
 pub use provision::{ProvisionState, Verb};

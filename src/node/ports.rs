@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::attributes::{bad, boolean, is_name, mac_address, object_of, optional_uuid, text_of};
 use super::event::{PatchOp, PatchOperation};
 use super::patch::apply_below;
-use super::provision::ProvisionState as S;
+use super::portgroups::{check_may_rewire, check_port_in_group};
 use super::refused::Refused;
 use super::state::{Node, Object, Port, PortId};
 use crate::timestamp::Timestamp;
@@ -24,7 +24,7 @@ pub struct NewPort {
 }
 
 /// Fields that can be set, with the microversion each is there since.
-const FIELDS: &[(&str, u16)] = &[
+pub const FIELDS: &[(&str, u16)] = &[
     ("address", 1),
     ("extra", 1),
     ("local_link_connection", 19),
@@ -37,6 +37,7 @@ const FIELDS: &[(&str, u16)] = &[
     ("description", 97),
     ("vendor", 100),
     ("category", 101),
+    ("available_for_dynamic_portgroup", 111),
 ];
 
 /// The first field of a new port's document that is younger than `microversion`, and since when it is there.
@@ -138,6 +139,7 @@ pub fn patch_port(node: &Node, id: PortId, operations: &[PatchOperation]) -> Res
         }
     }
     check_connectivity(node, old, &port)?;
+    check_port_in_group(node, &port)?;
     Ok(port)
 }
 
@@ -147,22 +149,12 @@ fn check_connectivity(node: &Node, old: &Port, new: &Port) -> Result<(), Refused
         && old.local_link_connection == new.local_link_connection
         && old.physical_network == new.physical_network
         && old.pxe_enabled == new.pxe_enabled
+        && old.portgroup_uuid == new.portgroup_uuid
         && old.is_smartnic == new.is_smartnic;
-    let state = node.provision_state();
-    if is_same
-        || node.maintenance.is_some()
-        || matches!(
-            state,
-            S::Enroll | S::Inspecting | S::InspectWait | S::Manageable
-        )
-    {
+    if is_same {
         return Ok(());
     }
-    Err(Refused::Conflict {
-        text: format!(
-            "Connectivity attributes of a port can't be changed while its node is in state \"{state}\"; put the node into maintenance first, or bring it to enroll or manageable."
-        ),
-    })
+    check_may_rewire(node, "a port")
 }
 
 /// Sets one field; null brings its default.
@@ -200,9 +192,9 @@ fn set(port: &mut Port, name: &str, value: &Value) -> Result<(), Refused> {
         "description" => port.description = optional_text(name, value, 255)?,
         "vendor" => port.vendor = optional_text(name, value, 32)?,
         "category" => port.category = optional_text(name, value, 80)?,
-        "portgroup_uuid" if value.is_null() => {}
-        "portgroup_uuid" => {
-            return Err(bad(name, "this version has no port groups; leave it out"));
+        "portgroup_uuid" => port.portgroup_uuid = optional_uuid(name, value)?,
+        "available_for_dynamic_portgroup" => {
+            port.available_for_dynamic_portgroup = switch(name, value, true)?;
         }
         "uuid" | "created_at" | "updated_at" | "internal_info" | "links" => {
             return Err(bad(name, "can't be changed"));
@@ -301,6 +293,8 @@ fn empty_port() -> Port {
         description: None,
         vendor: None,
         category: None,
+        portgroup_uuid: None,
+        available_for_dynamic_portgroup: true,
     }
 }
 
@@ -358,7 +352,7 @@ mod tests {
                 "pxe_enabled",
             ),
             (
-                json!({"address": mac, "node_uuid": NODE, "portgroup_uuid": NODE}),
+                json!({"address": mac, "node_uuid": NODE, "portgroup_uuid": "g"}),
                 "portgroup_uuid",
             ),
             (

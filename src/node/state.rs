@@ -12,7 +12,10 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::hardware::recorded::Hardware;
+use super::parts::Part;
+use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
+use super::volume::{VolumeConnector, VolumeTarget};
 use super::work::{Work, WorkKind};
 use crate::command::{Command, CommandId, Instance};
 use crate::timestamp::Timestamp;
@@ -70,9 +73,21 @@ pub struct Node {
     /// Its network ports; kept in rows of their own.
     #[serde(skip)]
     pub ports: Vec<Port>,
+    /// Its port groups; kept in rows of their own, as the two after them.
+    #[serde(skip)]
+    pub portgroups: Vec<Part<Portgroup>>,
+    /// What it is known by to storage systems.
+    #[serde(skip)]
+    pub volume_connectors: Vec<Part<VolumeConnector>>,
+    /// Volumes for it.
+    #[serde(skip)]
+    pub volume_targets: Vec<Part<VolumeTarget>>,
     /// What it can do, in alphabetical order.
     #[serde(default)]
     pub traits: Vec<String>,
+    /// The allocation that has taken it.
+    #[serde(default)]
+    pub allocation: Option<Uuid>,
     /// Set when a person works on the machine.
     pub maintenance: Option<Maintenance>,
     /// Why the last operation failed, in words for an operator; none while new work runs.
@@ -119,6 +134,10 @@ impl Node {
             attributes,
             ports: Vec::new(),
             traits: Vec::new(),
+            portgroups: Vec::new(),
+            volume_connectors: Vec::new(),
+            volume_targets: Vec::new(),
+            allocation: None,
             maintenance: None,
             last_error: None,
             power: Power::default(),
@@ -233,6 +252,8 @@ pub struct Attributes {
     pub instance_uuid: Option<String>,
     /// Name of the instance on it.
     pub instance_name: Option<String>,
+    /// UUID of the chassis it is in.
+    pub chassis_uuid: Option<String>,
     /// Class for scheduling.
     pub resource_class: Option<String>,
     /// Which group of conductors may own it.
@@ -298,6 +319,17 @@ pub struct Port {
     pub vendor: Option<String>,
     /// Free category.
     pub category: Option<String>,
+    /// The port group it is in.
+    #[serde(default)]
+    pub portgroup_uuid: Option<Uuid>,
+    /// Whether it may be put into groups that are made for it.
+    #[serde(default = "yes")]
+    pub available_for_dynamic_portgroup: bool,
+}
+
+/// For fields that older rows don't have.
+fn yes() -> bool {
+    true
 }
 
 impl Port {
@@ -317,6 +349,8 @@ impl Port {
             description: None,
             vendor: None,
             category: None,
+            portgroup_uuid: None,
+            available_for_dynamic_portgroup: true,
         }
     }
 }
@@ -548,6 +582,24 @@ impl DriverRequest {
             DriverRequest::InjectNmi => "inject NMI",
             DriverRequest::HardwareStep => "hardware step",
         }
+    }
+
+    /// True for what an operator asked of the machine, power aside, whatever state the node is in.
+    pub fn is_management(self) -> bool {
+        matches!(
+            self,
+            DriverRequest::SetBootDevice
+                | DriverRequest::SetBootMode
+                | DriverRequest::SetSecureBoot
+                | DriverRequest::SetMedia
+                | DriverRequest::SetConsole
+                | DriverRequest::InjectNmi
+        )
+    }
+
+    /// False for what is not to be asked a second time when nobody knows whether the first time was heard.
+    pub fn may_be_repeated(self) -> bool {
+        self != DriverRequest::InjectNmi
     }
 
     /// The power state a good answer leaves the machine in, where the request is about power.

@@ -1,13 +1,16 @@
 //! Which flow an event belongs to; nothing else.
 
 use super::effect::Step;
-use super::event::{Event, PowerRequest};
+use super::event::Event;
 use super::limits::Now;
 use super::outcome::Outcome;
 use super::refused::Refused;
 use super::state::{Node, Provision};
 use super::turn::Turn;
-use super::{answers, deadlines, edit, heartbeat, manage, power, upkeep, work};
+use super::{
+    allocation, answers, deadlines, edit, hardware, heartbeat, manage, parts, power, traits,
+    upkeep, work,
+};
 
 /// What `event` makes of `node` at the moment `now`. Never fails: what is not allowed is refused and changes nothing.
 ///
@@ -40,8 +43,8 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::Quarantined { reason } => upkeep::quarantined(turn, reason),
         Event::Provision { verb, options } => manage::verb(turn, verb, options),
         Event::Inspected(findings) => work::inspected(turn, *findings),
-        Event::Power(PowerRequest::Set(state)) => power::set(turn, state),
-        Event::Power(PowerRequest::Reboot) => power::reboot(turn),
+        Event::Power { change, limit_ms } => power::change(turn, change, limit_ms),
+        Event::Hardware(request) => hardware::flow::requested(turn, request),
         Event::Maintenance { on, reason } => upkeep::maintenance(turn, on, reason),
         Event::Patch {
             operations,
@@ -52,19 +55,30 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::PortCreate(port) => edit::port_create(turn, *port),
         Event::PortPatch { id, operations } => edit::port_patch(turn, id, &operations),
         Event::PortDelete { id } => edit::port_delete(turn, id),
+        Event::Portgroup(change) => parts::change(turn, change),
+        Event::VolumeConnector(change) => parts::change(turn, change),
+        Event::VolumeTarget(change) => parts::change(turn, change),
+        Event::Traits(change) => traits::change(turn, change),
+        Event::Allocation(change) => allocation::change(turn, change),
     }
 }
 
 fn is_from_an_operator(event: &Event) -> bool {
     match event {
         Event::Provision { .. }
-        | Event::Power(_)
+        | Event::Power { .. }
+        | Event::Hardware(_)
         | Event::Maintenance { .. }
         | Event::Patch { .. }
         | Event::Delete
         | Event::PortCreate(_)
         | Event::PortPatch { .. }
-        | Event::PortDelete { .. } => true,
+        | Event::PortDelete { .. }
+        | Event::Portgroup(_)
+        | Event::VolumeConnector(_)
+        | Event::VolumeTarget(_)
+        | Event::Traits(_)
+        | Event::Allocation(_) => true,
         Event::Lookup { .. }
         | Event::Heartbeat(_)
         | Event::Inspected(_)

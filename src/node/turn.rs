@@ -19,9 +19,9 @@ pub(super) struct Turn<'a> {
     pub(super) now: Now<'a>,
     effects: Vec<Effect>,
     history: Vec<HistoryLine>,
-    removed: bool,
-    /// What an inspection found.
+    /// What an inspection that ends in this step has found.
     pub(super) inventory: Option<Value>,
+    removed: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -31,9 +31,9 @@ impl<'a> Turn<'a> {
             node: before.clone(),
             now,
             effects: Vec::new(),
+            inventory: None,
             history: Vec::new(),
             removed: false,
-            inventory: None,
         }
     }
 
@@ -42,6 +42,10 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn reply(mut self, reply: Reply, outcome: Outcome) -> Step {
+        if self.node.attributes.instance_uuid.is_none() {
+            // It was there for the instance's sake, however that went.
+            self.node.allocation = None;
+        }
         self.note_commands();
         self.note_deadlines();
         if self.node != *self.before {
@@ -171,16 +175,27 @@ impl<'a> Turn<'a> {
         let to = provision.state();
         self.node.provision = provision;
         if from != to {
-            self.node.provision_updated_at = Some(self.now.at);
+            let since = self
+                .node
+                .provision_updated_at
+                .replace(self.now.at)
+                .unwrap_or(self.node.created_at);
             self.note(Severity::Info, "provisioning", format!("{from} -> {to}"));
+            if let Some(line) = self.history.last_mut() {
+                line.lasted_ms = Some(self.now.at.ms_since(since));
+            }
         }
     }
 
     pub(super) fn note(&mut self, severity: Severity, event_type: &str, event: String) {
+        let state = self.node.provision_state();
         self.history.push(HistoryLine {
             severity,
             event_type: event_type.to_owned(),
             event,
+            state: Some(state),
+            target: state.target(),
+            lasted_ms: None,
         });
     }
 
@@ -225,10 +240,22 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn repeat_driver_call(&mut self) {
-        if let Some(call) = self.node.driver_call {
-            self.node.deadlines.driver = self.now.deadline(self.now.limits.driver_limit_ms);
-            self.effects.push(Effect::Driver(call));
+        let Some(call) = self.node.driver_call else {
+            return;
+        };
+        if !call.request.may_be_repeated() {
+            self.node.driver_call = None;
+            self.node.deadlines.driver = None;
+            let text = format!(
+                "Nobody knows whether \"{}\" was carried out: the conductor restarted before the driver had answered.",
+                call.request.name()
+            );
+            return self.error("management", text);
         }
+        // What may take longer than usual may go on to.
+        let fresh = self.now.deadline(self.now.limits.driver_limit_ms);
+        self.node.deadlines.driver = self.node.deadlines.driver.max(fresh);
+        self.effects.push(Effect::Driver(call));
     }
 
     /// The agent, or its first sign, may take the whole callback timeout from now on.

@@ -272,6 +272,15 @@ fn check_rules(node: &Node, new: &Attributes) -> Result<(), Refused> {
             "The node is already associated with instance {has}; remove instance_uuid before another one is set."
         ));
     }
+    if node.allocation.is_some()
+        && new.instance_uuid.is_none()
+        && !is_at_rest_or_inspected(state)
+        && node.maintenance.is_none()
+    {
+        return conflict(format!(
+            "instance_uuid belongs to an allocation and can't be removed in state \"{state}\"; undeploy the node, or put it into maintenance first."
+        ));
+    }
     if new.protected_reason.is_some() && !new.protected {
         return Err(bad(
             "protected_reason",

@@ -8,7 +8,7 @@ use super::fault::ReadFault;
 use super::rows::text;
 use super::schema::history;
 use super::types::{HistoryEntry, Page, ReadError};
-use crate::node::{HistoryLine, NodeId, Severity};
+use crate::node::{HistoryLine, NodeId, ProvisionState, Severity};
 use crate::timestamp::Timestamp;
 
 /// How many lines are kept of each node; the oldest go first.
@@ -25,6 +25,9 @@ struct Line<'a> {
     severity: &'static str,
     event_type: String,
     event: String,
+    state: Option<&'static str>,
+    target: Option<&'static str>,
+    lasted_ms: Option<i64>,
 }
 
 fn severity_name(severity: Severity) -> &'static str {
@@ -68,6 +71,9 @@ pub(super) fn add(
             severity: severity_name(line.severity),
             event_type: text(&line.event_type),
             event: text(&line.event),
+            state: line.state.map(ProvisionState::name),
+            target: line.target.map(ProvisionState::name),
+            lasted_ms: line.lasted_ms,
         };
         diesel::insert_into(history::table)
             .values(line)
@@ -84,7 +90,18 @@ pub(super) fn add(
     Ok(())
 }
 
-type Row = (String, i64, String, String, String, String);
+/// The UUID, time, conductor, severity, type, event, state, target and duration of a line.
+type Row = (
+    String,
+    i64,
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+);
 
 /// A node's lines by page, oldest first unless the page goes backwards. `sort_key` is not looked at.
 pub(super) fn list(
@@ -124,12 +141,16 @@ pub(super) fn list(
             history::severity,
             history::event_type,
             history::event,
+            history::state,
+            history::target,
+            history::lasted_ms,
         ))
         .load(conn)?;
     rows.into_iter().map(entry).collect()
 }
 
-fn entry((id, at, conductor, severity, event_type, event): Row) -> Result<HistoryEntry, ReadFault> {
+fn entry(row: Row) -> Result<HistoryEntry, ReadFault> {
+    let (id, at, conductor, severity, event_type, event, state, target, lasted_ms) = row;
     let unreadable = || {
         ReadFault::unreadable(format!(
             "the history line {id} can't be read; remove that row"
@@ -143,6 +164,9 @@ fn entry((id, at, conductor, severity, event_type, event): Row) -> Result<Histor
             severity: severity_from(&severity).ok_or_else(unreadable)?,
             event_type,
             event,
+            state: state.as_deref().and_then(ProvisionState::parse),
+            target: target.as_deref().and_then(ProvisionState::parse),
+            lasted_ms,
         },
     })
 }

@@ -5,7 +5,7 @@
 //! the HTTP side only reads. Nothing here decides what a node becomes, and nothing here knows what an agent or a request is.
 //!
 //! ```text
-//! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports commands history meta
+//! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports commands history inventories meta
 //! HTTP, recovery ─ Reader ─ blocking threads ─ small pool ──────────────────────────────────────▲
 //! ```
 //! The interesting part begins in `writer.rs`.
@@ -14,6 +14,7 @@ mod commands;
 mod connection;
 mod fault;
 mod history;
+mod inventories;
 mod meta;
 mod nodes;
 mod open;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use diesel::r2d2::R2D2Connection;
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::connection::{AnyConnection, Place};
@@ -14,7 +15,7 @@ use super::fault::ReadFault;
 use super::types::{
     HistoryEntry, Ident, LedgerEntry, NodeFilter, Page, PortFilter, PortOfNode, ReadError,
 };
-use super::{commands, history, meta, nodes, ports};
+use super::{commands, history, inventories, meta, nodes, ports};
 use crate::node::{Node, NodeId, PortId, ProvisionState};
 
 /// How long a read waits for a connection.
@@ -113,6 +114,14 @@ impl Reader {
     pub async fn history(&self, node: NodeId, page: Page) -> Result<Vec<HistoryEntry>, ReadError> {
         self.read(move |conn| conn.snapshot(|conn| history::list(conn, node, &page)))
             .await
+    }
+
+    /// What the last inspection of a node found; none if it was never inspected.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn inventory(&self, node: NodeId) -> Result<Option<Value>, ReadError> {
+        self.read(move |conn| inventories::get(conn, node)).await
     }
 
     /// A node's ledger: its latest commands, oldest first.

@@ -66,6 +66,16 @@ diesel::table! {
         severity -> Text,
         event_type -> Text,
         event -> Text,
+        state -> Nullable<Text>,
+        target -> Nullable<Text>,
+        lasted_ms -> Nullable<BigInt>,
+    }
+}
+
+diesel::table! {
+    inventories (node_id) {
+        node_id -> Text,
+        body -> Text,
     }
 }
 

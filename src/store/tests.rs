@@ -30,12 +30,8 @@ fn a_save(number: u128, extra_bytes: usize) -> Save {
         .extra
         .insert("filler".to_owned(), Value::from("x".repeat(extra_bytes)));
     let id = NodeId(uuid::Uuid::from_u128(number));
-    Save {
-        node: Arc::new(Node::enrolled(id, attributes, Timestamp(1))),
-        change: Change::Insert,
-        ports_changed: true,
-        history: Vec::new(),
-    }
+    let node = Arc::new(Node::enrolled(id, attributes, Timestamp(1)));
+    Save::of(node, Change::Insert)
 }
 
 fn on_sqlite(conn: &mut AnyConnection, sql: &str) {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::node::{HistoryLine, Node, NodeId, Port, ProvisionState};
 use crate::timestamp::Timestamp;
 
-/// What one commit does to one node: the node, its ports, its command and new lines of its history, all or nothing.
+/// What one commit does to one node: the node, its ports, its command, its inventory and new lines of its history, all or nothing.
 #[derive(Debug, Clone)]
 pub struct Save {
     /// The node as it shall be.
@@ -14,8 +16,23 @@ pub struct Save {
     pub change: Change,
     /// The ports differ from those stored.
     pub ports_changed: bool,
+    /// What an inspection that has just ended has found.
+    pub inventory: Option<Value>,
     /// Lines to add to its history, with the time they happened.
     pub history: Vec<(Timestamp, HistoryLine)>,
+}
+
+impl Save {
+    /// The node alone, without anything that hangs on it.
+    pub fn of(node: Arc<Node>, change: Change) -> Save {
+        Save {
+            node,
+            change,
+            ports_changed: false,
+            inventory: None,
+            history: Vec::new(),
+        }
+    }
 }
 
 /// What kind of change a save is.

@@ -20,7 +20,7 @@ use super::connection::{AnyConnection, Place};
 use super::fault::{Fault, explain, is_outage};
 use super::queue::{self, Job, SaveAnswer, Writer};
 use super::types::{Change, Save, SaveError};
-use super::{commands, history, meta, nodes, ports};
+use super::{commands, history, inventories, meta, nodes, ports};
 
 /// The most saves in one commit: beyond it the delay grows and the throughput doesn't.
 pub const SAVES_PER_COMMIT: usize = 256;
@@ -423,6 +423,9 @@ fn apply(conn: &mut AnyConnection, seqs: &mut Seqs, host: &str, save: &Save) -> 
         })?;
     }
     commands::save(conn, node)?;
+    if let Some(inventory) = &save.inventory {
+        inventories::set(conn, node.id, inventory)?;
+    }
     history::add(conn, node.id, host, &save.history)?;
     Ok(())
 }

@@ -88,6 +88,29 @@ pub async fn a_node_comes_back_as_it_was(_: &Database, store: &Store) {
     store.reader.ping().await.unwrap();
 }
 
+pub async fn what_an_inspection_found_is_kept_with_its_node(_: &Database, store: &Store) {
+    let mut node = a_node(1);
+    enrol(store, std::slice::from_ref(&node)).await;
+    assert_eq!(store.reader.inventory(node.id).await, Ok(None));
+    let first =
+        json!({"inventory": {"memory": {"physical_mb": 4096}}, "plugin_data": {"a": "ü\u{0}"}});
+    let second = json!({"inventory": {}, "plugin_data": {}});
+    for document in [&first, &second] {
+        let mut save = update(&mut node, |node| node.last_error = None);
+        save.inventory = Some(document.clone());
+        store.writer.save(save).await.unwrap();
+        let found = store.reader.inventory(node.id).await.unwrap();
+        assert_eq!(found.as_ref(), Some(document));
+    }
+    // A save that doesn't speak of it leaves it.
+    let save = update(&mut node, |node| node.last_error = Some("e".to_owned()));
+    store.writer.save(save).await.unwrap();
+    let found = store.reader.inventory(node.id).await.unwrap();
+    assert_eq!(found, Some(second));
+    store.writer.save(remove(&node)).await.unwrap();
+    assert_eq!(store.reader.inventory(node.id).await, Ok(None));
+}
+
 pub async fn ports_stay_in_the_order_of_their_creation(_: &Database, store: &Store) {
     let mut node = a_node(1);
     node.ports = vec![a_port(9), a_port(5)];

@@ -17,7 +17,7 @@ use upbeat::store::{Store, StoreSettings, open};
 pub struct TestConductor {
     pub conductor: Conductor,
     pub rules: CallbackRules,
-    _store: Store,
+    pub store: Store,
     _directory: TempDir,
 }
 
@@ -72,7 +72,7 @@ pub async fn start_test_conductor() -> TestConductor {
     TestConductor {
         conductor,
         rules,
-        _store: store,
+        store,
         _directory: directory,
     }
 }

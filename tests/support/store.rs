@@ -8,7 +8,7 @@ use diesel::sql_types::Text;
 use diesel::{PgConnection, SqliteConnection};
 use serde_json::json;
 use tokio::task::JoinHandle;
-use upbeat::node::{Attributes, HistoryLine, Node, NodeId, Port, PortId, Severity};
+use upbeat::node::{Attributes, HistoryLine, Node, NodeId, Port, PortId, ProvisionState, Severity};
 use upbeat::store::{
     Change, Commit, OpenError, Page, Save, SaveError, Store, StoreSettings, open_observed,
 };
@@ -248,16 +248,16 @@ pub fn a_port(number: u32) -> Port {
         description: None,
         vendor: None,
         category: None,
+        portgroup_uuid: None,
+        available_for_dynamic_portgroup: true,
     }
 }
 
 /// `node` for the first time.
 pub fn insert(node: &Node) -> Save {
     Save {
-        node: Arc::new(node.clone()),
-        change: Change::Insert,
         ports_changed: true,
-        history: Vec::new(),
+        ..Save::of(Arc::new(node.clone()), Change::Insert)
     }
 }
 
@@ -268,23 +268,15 @@ pub fn update(node: &mut Node, change: impl FnOnce(&mut Node)) -> Save {
     change(node);
     node.version = from_version + 1;
     Save {
-        node: Arc::new(node.clone()),
-        change: Change::Update { from_version },
         ports_changed: node.ports != ports,
-        history: Vec::new(),
+        ..Save::of(Arc::new(node.clone()), Change::Update { from_version })
     }
 }
 
 /// `node` for the last time.
 pub fn remove(node: &Node) -> Save {
-    Save {
-        node: Arc::new(node.clone()),
-        change: Change::Remove {
-            from_version: node.version,
-        },
-        ports_changed: false,
-        history: Vec::new(),
-    }
+    let from_version = node.version;
+    Save::of(Arc::new(node.clone()), Change::Remove { from_version })
 }
 
 /// A line that happened at the given time.
@@ -295,6 +287,9 @@ pub fn a_line(at: i64, event: &str) -> (Timestamp, HistoryLine) {
             severity: Severity::Info,
             event_type: "provisioning".to_owned(),
             event: event.to_owned(),
+            state: Some(ProvisionState::Available),
+            target: None,
+            lasted_ms: Some(at),
         },
     )
 }

@@ -224,7 +224,11 @@ impl NodeActor {
             self.start.coming_back = None;
             return self.answer(caller, Err(DeliverError::Refused(why)), context);
         }
-        if step.node == *before && !step.removed && step.history.is_empty() {
+        if step.node == *before
+            && !step.removed
+            && step.history.is_empty()
+            && step.inventory.is_none()
+        {
             self.start.coming_back = None;
             if is_return {
                 self.untaken.needless();
@@ -240,25 +244,24 @@ impl NodeActor {
             );
         }
         let node = Arc::new(step.node);
+        let from_version = self.stored_version;
+        let change = if step.removed {
+            Change::Remove { from_version }
+        } else {
+            Change::Update { from_version }
+        };
         let save = Save {
-            node: node.clone(),
-            change: if step.removed {
-                Change::Remove {
-                    from_version: self.stored_version,
-                }
-            } else {
-                Change::Update {
-                    from_version: self.stored_version,
-                }
-            },
             ports_changed: node.ports != before.ports,
+            inventory: step.inventory,
             history: step
                 .history
                 .into_iter()
                 .map(|line| (decided_at, line))
                 .collect(),
+            ..Save::of(node.clone(), change)
         };
-        if !step.removed && save.history.is_empty() && is_sign_of_life(&before, &node) {
+        let is_node_alone = save.history.is_empty() && save.inventory.is_none();
+        if !step.removed && is_node_alone && is_sign_of_life(&before, &node) {
             self.became(&before, &node);
             self.noted(notable, &before, decided_at);
             self.store_liveness(context);

@@ -164,14 +164,8 @@ impl NodeActor {
             return;
         }
         let version = node.version;
-        let save = Save {
-            node,
-            change: Change::Update {
-                from_version: self.stored_version,
-            },
-            ports_changed: false,
-            history: Vec::new(),
-        };
+        let from_version = self.stored_version;
+        let save = Save::of(node, Change::Update { from_version });
         let saving = match self.shared.writer.try_save(save) {
             Ok(saving) => saving,
             Err(_) => return self.put_liveness_off(context),

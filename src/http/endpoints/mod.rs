@@ -9,6 +9,7 @@
 mod drivers;
 pub mod endpoint;
 mod find;
+mod hardware;
 mod nodes;
 pub mod parameter;
 mod ports;
@@ -21,6 +22,7 @@ pub use find::{Found, Resource, find};
 const TABLES: &[&[Endpoint]] = &[
     server::ENDPOINTS,
     nodes::ENDPOINTS,
+    hardware::ENDPOINTS,
     ports::ENDPOINTS,
     drivers::ENDPOINTS,
 ];

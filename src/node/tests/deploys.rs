@@ -310,3 +310,40 @@ fn nothing_begins_while_the_machine_is_still_being_switched_off() {
     assert_eq!(world.asked_of_driver(), None);
     assert_eq!(world.asks(Verb::Deleted).reply, Reply::Done);
 }
+
+#[test]
+fn a_machine_that_must_not_be_powered_off_is_left_on_when_its_deploy_fails() {
+    let mut world = World::writing();
+    world.node.attributes.disable_power_off = true;
+    world.asks(Verb::Abort);
+    assert_eq!(world.state(), "deploy failed");
+    assert_eq!(world.asked_of_driver(), None);
+    assert!(
+        world
+            .history
+            .iter()
+            .any(|line| line.contains("not powered off"))
+    );
+    let step = world.go(Event::power(PowerRequest::Set(PowerState::Off)));
+    assert!(matches!(
+        step.reply,
+        Reply::Refused(Refused::BadValue { .. })
+    ));
+    let step = world.go(Event::power(PowerRequest::Set(PowerState::On)));
+    assert_eq!(step.reply, Reply::Done);
+}
+
+#[test]
+fn no_step_of_the_agent_is_repeated_when_the_agent_is_lost() {
+    for (interface, name) in [("raid", "write_image"), ("deploy", "burn_in")] {
+        let mut world = World::agent_with_step(interface, name);
+        world.survey(&[]);
+        world.posted(Status::Running, Value::Null);
+        world.boots += 1;
+        world.agent_says(AgentEvent::PollFailed(Unreadable::NotFound));
+        world.survey(&[]);
+        assert_eq!(world.state(), "deploy failed");
+        let said = format!("what became of step {interface}.{name} is not known");
+        assert!(world.last_error().contains(&said), "{}", world.last_error());
+    }
+}

@@ -36,6 +36,8 @@ impl World {
             description: None,
             vendor: None,
             category: None,
+            portgroup_uuid: None,
+            available_for_dynamic_portgroup: true,
         };
         self.go(Event::PortCreate(Box::new(port)))
     }

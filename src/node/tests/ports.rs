@@ -72,6 +72,8 @@ fn every_field_is_kept_as_it_was_given() {
             description: Some("d".to_owned()),
             vendor: Some("v".to_owned()),
             category: Some("c".to_owned()),
+            portgroup_uuid: None,
+            available_for_dynamic_portgroup: true,
         }
     );
 }
@@ -118,7 +120,7 @@ fn what_the_conductor_sets_is_told_apart_from_what_is_unknown() {
         assert!(problem(read(json!({name: null}))).contains("can't be changed"));
     }
     assert!(problem(read(json!({"colour": null}))).contains("not a field"));
-    assert!(problem(read(json!({"portgroup_uuid": NODE}))).contains("no port groups"));
+    assert!(problem(read(json!({"portgroup_uuid": "group"}))).contains("UUID"));
     let node = a_node(Provision::Enroll, port(json!({})));
     let uuid = patched(&node, PatchOp::Add, "uuid", json!(NODE));
     assert!(problem(uuid).contains("can't be changed"));
