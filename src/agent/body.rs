@@ -152,9 +152,6 @@ fn node_document(node: &Node, config_drive: ConfigDrive) -> Value {
         "driver": of.driver,
         "driver_info": of.driver_info,
         "driver_internal_info": driver_internal_info(node),
-        "deploy_step": current_step(node, StepsOf::Deploy),
-        "clean_step": current_step(node, StepsOf::Clean),
-        "service_step": current_step(node, StepsOf::Service),
         "properties": of.properties,
         "conductor_group": of.conductor_group,
         "power_state": node.power.state.map(|state| state.name()),
@@ -179,6 +176,9 @@ fn node_document(node: &Node, config_drive: ConfigDrive) -> Value {
         "network_data": of.network_data,
         "boot_mode": of.boot_mode,
         "secure_boot": of.secure_boot,
+        "raid_config": node.hardware.raid_config,
+        "target_raid_config": node.hardware.target_raid_config,
+        "console_enabled": node.hardware.console_enabled,
         "shard": of.shard,
         "parent_node": of.parent_node,
         "disable_power_off": of.disable_power_off,
@@ -188,6 +188,9 @@ fn node_document(node: &Node, config_drive: ConfigDrive) -> Value {
     });
     if let (Some(document), Value::Object(neutral)) = (document.as_object_mut(), neutral()) {
         document.extend(neutral);
+    }
+    for of in [StepsOf::Deploy, StepsOf::Clean, StepsOf::Service] {
+        document[format!("{}_step", of.word())] = current_step(node, of);
     }
     for kind in INTERFACE_KINDS {
         document[format!("{kind}_interface")] = json!(interface_of(node, kind));
@@ -216,10 +219,7 @@ fn neutral() -> Value {
         "chassis_id": null,
         "allocation_id": null,
         "conductor_affinity": 1,
-        "raid_config": {},
-        "target_raid_config": {},
         "reservation": null,
-        "console_enabled": false,
         "inspection_finished_at": null,
         "inspection_started_at": null,
         "traits": {"objects": []},

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::state::Object;
-use crate::command::StepsOf;
+pub use crate::command::StepsOf;
 
 /// One step of a deploy, a cleaning or a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -149,8 +149,11 @@ fn bodies_of_form_1_are_read() {
         // What has another name since.
         let renamed = line
             .replace(r#""state":"deploying""#, r#""state":"working""#)
-            .replace("get_deploy_steps", "get_steps")
-            .replace("execute_deploy_step", "execute_step");
+            .replace(r#""name":"get_deploy_steps""#, r#""name":"get_steps""#)
+            .replace(
+                r#""name":"execute_deploy_step""#,
+                r#""name":"execute_step""#,
+            );
         let stored: Value = serde_json::from_str(&renamed).unwrap();
         assert_eq!(stored["form"], 1);
         let again = serde_json::to_value(&node).unwrap();
@@ -181,7 +184,7 @@ fn bodies_of_form_1_are_read() {
 
 #[test]
 fn a_body_of_a_newer_form_is_told_apart_from_a_damaged_one() {
-    let newer = node_from("n", r#"{"form": 2, "is": {}}"#).unwrap_err();
+    let newer = node_from("n", r#"{"form": 3, "is": {}}"#).unwrap_err();
     assert!(newer.contains("run a newer one"), "{newer}");
     let damaged = node_from("n", "{").unwrap_err();
     assert!(damaged.contains("node n can't be read"), "{damaged}");
