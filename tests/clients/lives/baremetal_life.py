@@ -40,7 +40,7 @@ def enrol(life, cli):
         deploy_interface="direct",
     )
     uuid = node["uuid"]
-    cli.list("node list", rows=1, uuid=uuid, name="life", provisioning_state="enroll", maintenance=False)
+    cli.list("node list", rows=1, uuid=uuid, name="life", provision_state="enroll", maintenance=False)
     cli.show(f"port create {ADDRESS} --node {uuid}", address=ADDRESS, node_uuid=uuid, pxe_enabled=True)
     cli.refused("node create --driver fake-hardware --name life", Has("life"))
     cli.refused(f"port create {ADDRESS} --node {uuid}", Has(ADDRESS))
