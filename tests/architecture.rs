@@ -119,6 +119,7 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
                     "jiff",
                     "base64",
                     "bcrypt",
+                    "flate2",
                     "getrandom",
                     "sha2",
                     "ipnet",

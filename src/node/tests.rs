@@ -15,6 +15,7 @@ mod deploys;
 mod edit;
 mod failures;
 mod hardware;
+mod hardware_steps;
 mod images;
 mod lookups;
 mod names;
