@@ -55,7 +55,7 @@ impl Driver for Fake {
                 self.switch(node, Switch::OnToRamdisk);
                 Some(PowerState::On)
             }
-            DriverRequest::Reboot | DriverRequest::SoftReboot => {
+            DriverRequest::RebootToInstance | DriverRequest::Reboot | DriverRequest::SoftReboot => {
                 self.switch(node, Switch::Off);
                 self.switch(node, Switch::On);
                 Some(PowerState::On)
