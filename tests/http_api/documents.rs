@@ -49,9 +49,9 @@ async fn every_parameter_of_the_document_is_known_to_its_endpoint() {
                 "integer" => "1",
                 _ => parameter["schema"]["enum"][0].as_str().unwrap_or(NOBODY),
             };
-            let names =
-                path.split('/')
-                    .map(|part| if part.starts_with('{') { NOBODY } else { part });
+            let names = path
+                .split('/')
+                .map(|part| if part.starts_with('{') { NOBODY } else { part });
             let address = names.collect::<Vec<_>>().join("/");
             let value = value.replace(' ', "%20");
             let answer = server.get(&format!("{address}?{name}={value}")).await;
