@@ -122,6 +122,7 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
                     "flate2",
                     "getrandom",
                     "sha2",
+                    "sha_crypt",
                     "ipnet",
                 ]),
             ),

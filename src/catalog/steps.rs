@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::node::fields::number;
-use crate::node::steps::DeployStep;
+use crate::node::steps::WorkStep;
 use crate::node::values::{bad, object_of, text_of};
 use crate::node::{Object, Refused};
 
@@ -37,14 +37,11 @@ pub struct TemplateStep {
     pub priority: i64,
 }
 
-impl From<&TemplateStep> for DeployStep {
-    fn from(step: &TemplateStep) -> DeployStep {
-        DeployStep {
-            interface: step.interface.clone(),
-            step: step.step.clone(),
-            priority: step.priority,
+impl From<&TemplateStep> for WorkStep {
+    fn from(step: &TemplateStep) -> WorkStep {
+        WorkStep {
             args: step.args.clone(),
-            reboot_requested: false,
+            ..WorkStep::named(&step.interface, &step.step, step.priority)
         }
     }
 }

@@ -37,6 +37,7 @@ pub mod reply;
 mod request;
 mod server;
 mod settings;
+mod steps;
 mod validate;
 mod vendor;
 mod versions;
