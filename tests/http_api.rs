@@ -22,6 +22,8 @@ mod inventory;
 mod nodes;
 #[path = "http_api/ports.rs"]
 mod ports;
+#[path = "http_api/reports.rs"]
+mod reports;
 #[path = "http_api/scenarios.rs"]
 mod scenarios;
 #[path = "http_api/server.rs"]
