@@ -100,6 +100,8 @@ pub fn available(number: u64, now: Timestamp) -> Node {
         description: None,
         vendor: None,
         category: None,
+        portgroup_uuid: None,
+        available_for_dynamic_portgroup: true,
     }];
     node
 }
@@ -161,7 +163,9 @@ pub async fn fill(url: &str, nodes: u64, node: impl Fn(u64, Timestamp) -> Node) 
     let numbers: Vec<u64> = (0..nodes).collect();
     for some in numbers.chunks(500) {
         let saving = some.iter().map(|number| {
-            store.writer.save(Save::of(node(*number, now).into(), Change::Insert))
+            store
+                .writer
+                .save(Save::of(node(*number, now).into(), Change::Insert))
         });
         for saved in join_all(saving).await {
             saved.expect("a node is stored");

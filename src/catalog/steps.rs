@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::node::fields::number;
-use crate::node::steps::DeployStep;
 use crate::node::values::{bad, object_of, text_of};
 use crate::node::{Object, Refused};
 
@@ -35,18 +34,6 @@ pub struct TemplateStep {
     pub args: Object,
     /// Higher ones come first; 0 takes a step out.
     pub priority: i64,
-}
-
-impl From<&TemplateStep> for DeployStep {
-    fn from(step: &TemplateStep) -> DeployStep {
-        DeployStep {
-            interface: step.interface.clone(),
-            step: step.step.clone(),
-            priority: step.priority,
-            args: step.args.clone(),
-            reboot_requested: false,
-        }
-    }
 }
 
 /// One step of a runbook.

@@ -51,12 +51,20 @@ fn version_document(base: &str, microversion: u16) -> Document {
     );
     document.put("version", about_version(base));
     for (name, since) in [
+        ("chassis", 1),
         ("nodes", 1),
         ("ports", 1),
         ("drivers", 1),
         ("lookup", 22),
         ("heartbeat", 22),
+        ("portgroups", 23),
+        ("volume", 32),
         ("conductors", 49),
+        ("allocations", 52),
+        ("deploy_templates", 55),
+        ("shards", 82),
+        ("runbooks", 92),
+        ("inspection_rules", 96),
     ] {
         if microversion >= since {
             document.put(
@@ -99,6 +107,6 @@ mod tests {
         let at = |minor| serde_json::to_value(version_document("http://h", minor)).unwrap();
         assert!(at(21).get("lookup").is_none());
         assert_eq!(at(22)["lookup"][0]["href"], "http://h/v1/lookup/");
-        assert!(at(110).get("chassis").is_none());
+        assert!(at(91).get("runbooks").is_none() && at(92).get("runbooks").is_some());
     }
 }

@@ -66,6 +66,24 @@ fn selection<T>(
     }
 }
 
+/// Which fields of one object a request asks for.
+///
+/// # Errors
+/// [`Error::Bad`], [`Error::TooNew`].
+pub fn chosen<T>(
+    request: &Request,
+    arguments: &mut Arguments,
+    fields: &[Shown<T>],
+) -> Result<Selection, Error> {
+    match arguments.take_text("fields")? {
+        None => Ok(Selection::Full),
+        Some(list) => {
+            request.need(8, "fields")?;
+            view::asked(fields, &list, request.microversion)
+        }
+    }
+}
+
 /// Reads limit, marker and order.
 ///
 /// # Errors

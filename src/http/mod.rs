@@ -24,6 +24,8 @@ mod maintenance;
 mod management;
 pub mod microversion;
 mod nodes;
+mod objects;
+mod parts;
 mod patch;
 mod ports;
 mod power;
@@ -33,6 +35,8 @@ pub mod reply;
 mod request;
 mod server;
 mod settings;
+mod shards;
+mod traits;
 mod validate;
 mod view;
 

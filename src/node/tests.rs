@@ -17,6 +17,7 @@ mod failures;
 mod images;
 mod lookups;
 mod names;
+mod parts;
 mod patches;
 mod ports;
 mod upkeep;

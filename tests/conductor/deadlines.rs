@@ -98,9 +98,7 @@ pub async fn stored(nodes: impl Iterator<Item = Node>) -> TempDir {
         queue_max: 2_000,
     })
     .unwrap();
-    let saving = nodes.map(|node| {
-        store.writer.save(Save::of(node.into(), Change::Insert))
-    });
+    let saving = nodes.map(|node| store.writer.save(Save::of(node.into(), Change::Insert)));
     for saved in join_all(saving).await {
         saved.unwrap();
     }

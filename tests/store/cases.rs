@@ -90,7 +90,8 @@ pub async fn what_an_inspection_found_is_kept_with_its_node(_: &Database, store:
     let mut node = a_node(1);
     enrol(store, std::slice::from_ref(&node)).await;
     assert_eq!(store.reader.inventory(node.id).await, Ok(None));
-    let first = json!({"inventory": {"memory": {"physical_mb": 4096}}, "plugin_data": {"a": "ü\u{0}"}});
+    let first =
+        json!({"inventory": {"memory": {"physical_mb": 4096}}, "plugin_data": {"a": "ü\u{0}"}});
     let second = json!({"inventory": {}, "plugin_data": {}});
     for document in [&first, &second] {
         let mut save = update(&mut node, |node| node.last_error = None);

@@ -80,7 +80,6 @@ pub enum TooOld {
     /// 404, as if nothing were there: the usual.
     NotFound,
     /// 405, as if only this method were missing.
-    #[allow(dead_code, reason = "for rows of what has no old clients")]
     MethodNotAllowed,
     /// 406, with a sentence that begins with this word.
     NotAcceptable(&'static str),

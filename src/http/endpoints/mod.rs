@@ -10,7 +10,9 @@ mod drivers;
 pub mod endpoint;
 mod find;
 mod nodes;
+mod objects;
 pub mod parameter;
+mod parts;
 mod ports;
 mod server;
 
@@ -22,6 +24,8 @@ const TABLES: &[&[Endpoint]] = &[
     server::ENDPOINTS,
     nodes::ENDPOINTS,
     ports::ENDPOINTS,
+    parts::ENDPOINTS,
+    objects::ENDPOINTS,
     drivers::ENDPOINTS,
 ];
 
