@@ -12,6 +12,8 @@ mod allocations;
 mod bad_input;
 #[path = "http_api/basics.rs"]
 mod basics;
+#[path = "http_api/hardware.rs"]
+mod hardware;
 #[path = "http_api/inventory.rs"]
 mod inventory;
 #[path = "http_api/nodes.rs"]

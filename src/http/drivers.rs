@@ -7,7 +7,7 @@ use super::nodes::{frame, list_text};
 use super::reply::{Document, Reply};
 use super::request::Request;
 use super::view::{self, Frame, links};
-use crate::node::hardware::{self, HARDWARE_TYPES, HardwareType};
+use crate::node::hardware::{self, HARDWARE_TYPES, HardwareType, raid};
 
 /// `GET /v1/drivers`
 pub async fn list(request: &Request) -> Result<Reply, Error> {
@@ -63,7 +63,28 @@ pub async fn properties(request: &Request, name: &str) -> Result<Reply, Error> {
     Ok(Reply::body(&json!({})))
 }
 
-fn find(name: &str) -> Result<&'static HardwareType, Error> {
+/// `GET /v1/drivers/{driver}/raid/logical_disk_properties`
+pub async fn logical_disk_properties(request: &Request, name: &str) -> Result<Reply, Error> {
+    request.query_arguments()?.finish()?;
+    let raid = find(name)?
+        .interfaces
+        .iter()
+        .find(|interface| interface.kind == "raid");
+    match raid {
+        Some(raid) if raid.default != "no-raid" => {
+            Ok(Reply::body(&raid::logical_disk_properties()))
+        }
+        _ => Err(Error::NotFound(format!(
+            "RAID of the driver {name} could not be found; its nodes have none unless they say so."
+        ))),
+    }
+}
+
+/// The hardware type a path names.
+///
+/// # Errors
+/// [`Error::NotFound`].
+pub fn find(name: &str) -> Result<&'static HardwareType, Error> {
     hardware::hardware_type(name)
         .ok_or_else(|| Error::NotFound(format!("The driver '{name}' could not be found.")))
 }

@@ -32,7 +32,11 @@ pub fn wish<T>(
     })
 }
 
-fn selection<T>(
+/// Reads which fields of each item are wanted.
+///
+/// # Errors
+/// [`Error::Bad`], [`Error::TooNew`].
+pub fn selection<T>(
     request: &Request,
     arguments: &mut Arguments,
     fields: &[Shown<T>],

@@ -10,6 +10,7 @@
 //! writes to the store. [`error`] is the only file that knows the status codes of failures, [`reply`] those of success.
 
 pub mod auth;
+mod bios;
 mod commands;
 mod conductors;
 mod configdrive;
@@ -20,8 +21,10 @@ pub mod error;
 mod health;
 mod history;
 mod lists;
+mod machine_states;
 mod maintenance;
 mod management;
+mod media;
 pub mod microversion;
 mod nodes;
 mod objects;
@@ -38,7 +41,9 @@ mod settings;
 mod shards;
 mod traits;
 mod validate;
+mod vendor;
 mod view;
+mod vifs;
 
 pub use server::start;
 pub use settings::{AgentSettings, Auth, CallbackUrlCheck, HttpSettings, Metrics};

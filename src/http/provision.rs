@@ -73,7 +73,7 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
                 if verb == Verb::Rebuild {
                     request.need(35, "configdrive with rebuild")?;
                 }
-                options.configdrive = configdrive::read(request, value)?;
+                options.configdrive = configdrive::read(request, ident, value).await?;
             }
             ("deploy_steps", Verb::Active | Verb::Rebuild) => {
                 request.need(69, "deploy_steps")?;

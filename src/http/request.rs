@@ -80,21 +80,30 @@ impl Request {
     /// As [`Request::document`]; [`Error::Bad`] for a body that is no object, or a parameter given twice.
     pub fn arguments(&self) -> Result<Arguments, Error> {
         let mut arguments = self.query_arguments()?;
-        if !self.body.iter().all(u8::is_ascii_whitespace) {
-            let Value::Object(body) = self.document()? else {
-                return Err(Error::Bad(
-                    "The body must be a JSON object with named arguments.".to_owned(),
-                ));
-            };
-            for (key, value) in body {
-                if arguments.0.insert(key.clone(), value).is_some() {
-                    return Err(Error::Bad(format!(
-                        "{key} is given both in the query and in the body."
-                    )));
-                }
+        for (key, value) in self.body_arguments()?.0 {
+            if arguments.0.insert(key.clone(), value).is_some() {
+                return Err(Error::Bad(format!(
+                    "{key} is given both in the query and in the body."
+                )));
             }
         }
         Ok(arguments)
+    }
+
+    /// Body keys alone; none if there is no body.
+    ///
+    /// # Errors
+    /// As [`Request::document`]; [`Error::Bad`] for a body that is no object.
+    pub fn body_arguments(&self) -> Result<Arguments, Error> {
+        if self.body.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Arguments::default());
+        }
+        match self.document()? {
+            Value::Object(body) => Ok(Arguments(body)),
+            _ => Err(Error::Bad(
+                "The body must be a JSON object with named arguments.".to_owned(),
+            )),
+        }
     }
 
     /// Query parameters alone.
@@ -186,6 +195,10 @@ pub fn parse_uuid(text: &str) -> Option<Uuid> {
         .flatten()
 }
 
+fn missing(name: &str) -> Error {
+    Error::Bad(format!("Missing mandatory parameter: {name}"))
+}
+
 /// How deep brackets are nested outside of texts. For what is no JSON the number means nothing and does no harm.
 fn depth(body: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0usize, 0usize);
@@ -232,6 +245,27 @@ impl Arguments {
                 kind_of(&other)
             ))),
         }
+    }
+
+    /// A text that must be given.
+    ///
+    /// # Errors
+    /// As [`Arguments::take_text`]; [`Error::Bad`] if it is not there.
+    pub fn need_text(&mut self, name: &str) -> Result<String, Error> {
+        self.take_text(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// True or false, which must be given.
+    ///
+    /// # Errors
+    /// As [`Arguments::take_bool`]; [`Error::Bad`] if it is not there.
+    pub fn need_bool(&mut self, name: &str) -> Result<bool, Error> {
+        self.take_bool(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// All that is left.
+    pub fn into_object(self) -> Object {
+        self.0
     }
 
     /// True or false, or one of the words clients use for them.

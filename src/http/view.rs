@@ -117,7 +117,7 @@ pub fn asked<T>(
     Ok(Selection::Asked(names))
 }
 
-/// A field in full objects only, that can be asked for.
+/// A field that is there since 1.`since`.
 pub const fn shown<T>(
     name: &'static str,
     since: u16,
@@ -132,7 +132,7 @@ pub const fn shown<T>(
     }
 }
 
-/// A field that lists show, too.
+/// As part of the short form too.
 pub const fn short<T>(mut field: Shown<T>) -> Shown<T> {
     field.is_short = true;
     field
@@ -184,7 +184,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     nothing!("clean_step", 7, json!({})),
     attribute!(conductor_group, 46),
     interface!("console_interface", "console", 31),
-    nothing!("console_enabled", 1, json!(false)),
+    shown("console_enabled", 1, |node: &Node, _| {
+        json!(node.hardware.console_enabled)
+    }),
     interface!("deploy_interface", "deploy", 31),
     attribute!(disable_power_off, 95),
     shown("deploy_step", 44, |node: &Node, _| {
@@ -243,11 +245,13 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("provision_updated_at", 1, |node: &Node, _| {
         time(node.provision_updated_at)
     }),
-    nothing!("raid_config", 12, json!({})),
+    shown("raid_config", 12, |node: &Node, _| {
+        json!(node.hardware.raid_config)
+    }),
     interface!("raid_interface", "raid", 31),
     interface!("rescue_interface", "rescue", 38),
     shown("reservation", 1, |node: &Node, frame| {
-        if node.provision_state().is_working() {
+        if node.provision_state().is_working() || node.driver_call.is_some() {
             json!(frame.conductor)
         } else {
             Value::Null
@@ -266,7 +270,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("target_provision_state", 1, |node: &Node, _| {
         json!(node.provision_state().target().map(ProvisionState::name))
     }),
-    nothing!("target_raid_config", 12, json!({})),
+    shown("target_raid_config", 12, |node: &Node, _| {
+        json!(node.hardware.target_raid_config)
+    }),
     shown("traits", 37, |node: &Node, _| json!(node.traits)),
     interface!("vendor_interface", "vendor", 31),
     short(shown("links", 1, |node: &Node, frame| {

@@ -2,7 +2,7 @@
 
 use super::deploy;
 use super::effect::Step;
-use super::hardware::DriverAnswer;
+use super::hardware::{self, DriverAnswer};
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
@@ -101,6 +101,10 @@ pub(super) fn driver(
     if let Ok(answer) = &answer {
         let ends_in = call.request.ends_in();
         turn.node.power.state = ends_in.or(answer.power).or(turn.node.power.state);
+        hardware::flow::carried_out(&mut turn.node, call.request);
+    }
+    if call.request.is_management() {
+        return hardware::flow::answered(turn, call.request, answer.map(|_| ()));
     }
     match &turn.node.provision {
         Provision::Verifying => manage::verified(turn, answer),

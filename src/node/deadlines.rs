@@ -2,6 +2,7 @@
 
 use super::deploy;
 use super::effect::{Severity, Step};
+use super::hardware;
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
@@ -76,11 +77,14 @@ fn driver(mut turn: Turn<'_>) -> Step {
     let Some(request) = request else {
         return turn.done(Outcome::DeadlineMoved);
     };
-    let why = Err(format!(
-        "the driver did not answer to \"{}\" within {} s",
-        request.name(),
-        turn.now.limits.driver_limit_ms / 1_000
-    ));
+    let why = format!(
+        "the driver did not answer to \"{}\" in time",
+        request.name()
+    );
+    if request.is_management() {
+        return hardware::flow::answered(turn, request, Err(why));
+    }
+    let why = Err(why);
     match &turn.node.provision {
         Provision::Verifying => manage::verified(turn, why),
         Provision::Deploying(_) => deploy::driver_answered(turn, request, why),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::allocation::AllocationChange;
-use super::hardware::DriverAnswer;
+use super::hardware::{DriverAnswer, HardwareRequest};
 use super::parts::PartChange;
 use super::portgroups::Portgroup;
 use super::provision::Verb;
@@ -59,7 +59,14 @@ pub enum Event {
         options: ProvisionOptions,
     },
     /// An operator asks for a power change.
-    Power(PowerRequest),
+    Power {
+        /// Which.
+        change: PowerRequest,
+        /// How long it may take, in milliseconds, if that was said.
+        limit_ms: Option<i64>,
+    },
+    /// An operator asks something else of the machine.
+    Hardware(HardwareRequest),
     /// An operator puts the node into maintenance, or takes it out.
     Maintenance {
         /// True: in; false: out.
@@ -105,6 +112,14 @@ pub enum Event {
 }
 
 impl Event {
+    /// A power change that may take as long as the configuration allows.
+    pub fn power(change: PowerRequest) -> Event {
+        Event::Power {
+            change,
+            limit_ms: None,
+        }
+    }
+
     /// The word for logs and metrics.
     pub fn name(&self) -> &'static str {
         match self {
@@ -116,7 +131,8 @@ impl Event {
             Event::Resumed { .. } => "resumed",
             Event::Quarantined { .. } => "quarantined",
             Event::Provision { .. } => "provision",
-            Event::Power(_) => "power",
+            Event::Power { .. } => "power",
+            Event::Hardware(_) => "hardware",
             Event::Maintenance { .. } => "maintenance",
             Event::Patch { .. } => "patch",
             Event::Delete => "delete",
@@ -172,6 +188,10 @@ pub enum PowerRequest {
     Set(PowerState),
     /// `rebooting`
     Reboot,
+    /// `soft power off`
+    SoftOff,
+    /// `soft rebooting`
+    SoftReboot,
 }
 
 /// One operation of a JSON patch.

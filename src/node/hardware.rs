@@ -2,10 +2,16 @@
 //! of a machine from outside. Data and pure rules; what the drivers do stands in `crate::driver`.
 
 pub mod bios;
+pub mod boot;
 pub mod firmware;
+pub(super) mod flow;
+pub mod media;
 pub mod raid;
 pub mod recorded;
 pub mod steps;
+pub mod vendor;
+
+pub use flow::HardwareRequest;
 
 use super::state::{Attributes, PowerState};
 
@@ -36,6 +42,8 @@ pub struct HardwareType {
     pub sees_power: bool,
     /// Whether its driver can switch a machine by itself; otherwise a person does.
     pub switches_power: bool,
+    /// Whether its driver can ask the operating system to go off.
+    pub has_soft_power: bool,
     /// Its interfaces.
     pub interfaces: &'static [Interface],
 }
@@ -69,6 +77,7 @@ pub const HARDWARE_TYPES: &[HardwareType] = &[
         name: "fake-hardware",
         sees_power: false,
         switches_power: true,
+        has_soft_power: true,
         interfaces: interfaces![
             "bios": "fake" or "no-bios",
             "boot": "fake" or "ipxe" or "pxe",
@@ -89,6 +98,7 @@ pub const HARDWARE_TYPES: &[HardwareType] = &[
         name: "manual-management",
         sees_power: false,
         switches_power: false,
+        has_soft_power: false,
         interfaces: interfaces![
             "bios": "no-bios",
             "boot": "pxe" or "ipxe",
@@ -129,5 +139,6 @@ const SEES_POWER: HardwareType = HardwareType {
     name: "sees-power",
     sees_power: true,
     switches_power: true,
+    has_soft_power: false,
     interfaces: &[],
 };

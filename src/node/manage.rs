@@ -117,6 +117,7 @@ fn forget_instance(mut turn: Turn<'_>) -> Step {
     turn.node.attributes.instance_info = Object::new();
     turn.node.attributes.instance_uuid = None;
     turn.node.attributes.instance_name = None;
+    turn.node.hardware.vifs.clear();
     pass_through_cleaning(&mut turn);
     rest(turn, Provision::Available, Outcome::Changed)
 }

@@ -45,7 +45,7 @@ pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
     Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, TokenMatch,
 };
-pub use hardware::DriverAnswer;
+pub use hardware::{DriverAnswer, HardwareRequest};
 pub use limits::{BootMode, Limits, Now};
 pub use outcome::Outcome;
 pub use provision::{ProvisionState, Verb};

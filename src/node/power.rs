@@ -1,45 +1,29 @@
 //! Power changes that an operator asks for.
 
 use super::effect::{Severity, Step};
-use super::hardware::DriverAnswer;
+use super::event::PowerRequest;
+use super::hardware::{DriverAnswer, hardware_type};
 use super::outcome::Outcome;
+use super::provision::ProvisionState;
 use super::refused::Refused;
-use super::state::{DriverRequest, PowerState, Provision};
+use super::state::{DriverRequest, Node, PowerState};
 use super::turn::Turn;
+use super::values::bad;
 
-pub(super) fn set(turn: Turn<'_>, state: PowerState) -> Step {
-    if state == PowerState::Off && turn.node.attributes.disable_power_off {
-        return turn.refuse(Refused::BadValue {
-            field: "target".to_owned(),
-            problem: "the node has disable_power_off set, so it must not be powered off".to_owned(),
-        });
-    }
-    request(
-        turn,
-        match state {
-            PowerState::On => DriverRequest::PowerOn,
-            PowerState::Off => DriverRequest::PowerOff,
-        },
-    )
-}
+/// How long an operating system may take to go off by itself, unless the operator says.
+const SOFT_LIMIT_MS: i64 = 600_000;
 
-pub(super) fn reboot(turn: Turn<'_>) -> Step {
-    request(turn, DriverRequest::Reboot)
-}
-
-fn request(mut turn: Turn<'_>, request: DriverRequest) -> Step {
-    let state = turn.node.provision_state();
-    let at_work = match &turn.node.provision {
-        Provision::Verifying | Provision::Deploying(_) | Provision::Deleting => true,
-        Provision::Enroll
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Error => turn.node.driver_call.is_some(),
+/// Changes the power, if that is possible now. `limit_ms`: how long it may take, if the operator says.
+pub(super) fn change(mut turn: Turn<'_>, change: PowerRequest, limit_ms: Option<i64>) -> Step {
+    let request = match change {
+        PowerRequest::Set(PowerState::On) => DriverRequest::PowerOn,
+        PowerRequest::Set(PowerState::Off) => DriverRequest::PowerOff,
+        PowerRequest::Reboot => DriverRequest::Reboot,
+        PowerRequest::SoftOff => DriverRequest::SoftPowerOff,
+        PowerRequest::SoftReboot => DriverRequest::SoftReboot,
     };
-    if at_work {
-        return turn.refuse(Refused::Busy { state });
+    if let Err(why) = check(&turn.node, change, request) {
+        return turn.refuse(why);
     }
     turn.node.last_error = None;
     // Whatever agent runs on the machine won't survive this.
@@ -50,7 +34,46 @@ fn request(mut turn: Turn<'_>, request: DriverRequest) -> Step {
         format!("{} asked for", request.name()),
     );
     turn.call_driver(request);
+    let is_soft = matches!(change, PowerRequest::SoftOff | PowerRequest::SoftReboot);
+    if let Some(limit_ms) = limit_ms.or(is_soft.then_some(SOFT_LIMIT_MS)) {
+        turn.node.deadlines.driver = turn.now.deadline(limit_ms);
+    }
     turn.done(Outcome::DriverCalled)
+}
+
+fn check(node: &Node, change: PowerRequest, request: DriverRequest) -> Result<(), Refused> {
+    let is_soft = matches!(change, PowerRequest::SoftOff | PowerRequest::SoftReboot);
+    let has_soft_power =
+        hardware_type(&node.attributes.driver).is_some_and(|known| known.has_soft_power);
+    if is_soft && !has_soft_power {
+        // Said at once, since clients fall back to the hard way only then.
+        return Err(Refused::Unsupported {
+            what: format!(
+                "The driver {} can't ask an operating system to go off; use \"power off\" or \"rebooting\".",
+                node.attributes.driver
+            ),
+        });
+    }
+    if request.ends_in() == Some(PowerState::Off) && node.attributes.disable_power_off {
+        return Err(bad(
+            "target",
+            "the node has disable_power_off set, so it must not be powered off",
+        ));
+    }
+    let state = node.provision_state();
+    if matches!(state, ProvisionState::Cleaning | ProvisionState::CleanWait) {
+        return Err(bad(
+            "target",
+            &format!(
+                "the power can't be changed in state \"{state}\"; wait for the end of the cleaning, or abort it first"
+            ),
+        ));
+    }
+    // The agent that is waited for, or waits, would not survive it.
+    if state.is_working() || state.is_waiting() || node.driver_call.is_some() {
+        return Err(Refused::Busy { state });
+    }
+    Ok(())
 }
 
 /// The driver has answered while the node rests.

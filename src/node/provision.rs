@@ -114,6 +114,22 @@ impl ProvisionState {
         }
     }
 
+    /// True where the next move is an agent's or, held, somebody's.
+    pub fn is_waiting(self) -> bool {
+        use ProvisionState as S;
+        matches!(
+            self,
+            S::InspectWait
+                | S::CleanWait
+                | S::CleanHold
+                | S::WaitCallBack
+                | S::DeployHold
+                | S::ServiceWait
+                | S::ServiceHold
+                | S::RescueWait
+        )
+    }
+
     /// True where the conductor itself is at work: requests to change the node have to wait.
     pub fn is_working(self) -> bool {
         use ProvisionState as S;

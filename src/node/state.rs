@@ -481,6 +481,24 @@ impl DriverRequest {
         }
     }
 
+    /// True for what an operator asked of the machine, power aside, whatever state the node is in.
+    pub fn is_management(self) -> bool {
+        matches!(
+            self,
+            DriverRequest::SetBootDevice
+                | DriverRequest::SetBootMode
+                | DriverRequest::SetSecureBoot
+                | DriverRequest::SetMedia
+                | DriverRequest::SetConsole
+                | DriverRequest::InjectNmi
+        )
+    }
+
+    /// False for what is not to be asked a second time when nobody knows whether the first time was heard.
+    pub fn may_be_repeated(self) -> bool {
+        self != DriverRequest::InjectNmi
+    }
+
     /// The power state a good answer leaves the machine in, where the request is about power.
     pub fn ends_in(self) -> Option<PowerState> {
         match self {

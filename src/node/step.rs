@@ -1,14 +1,15 @@
 //! Which flow an event belongs to; nothing else.
 
 use super::effect::Step;
-use super::event::{Event, PowerRequest};
+use super::event::Event;
 use super::limits::Now;
 use super::outcome::Outcome;
 use super::refused::Refused;
 use super::state::{Node, Provision};
 use super::turn::Turn;
 use super::{
-    allocation, answers, deadlines, deploy, edit, heartbeat, manage, parts, power, traits, upkeep,
+    allocation, answers, deadlines, deploy, edit, hardware, heartbeat, manage, parts, power,
+    traits, upkeep,
 };
 use crate::node::provision::Verb;
 
@@ -57,8 +58,8 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
                 what: format!("The action \"{verb}\" is not supported by this version of Upbeat."),
             }),
         },
-        Event::Power(PowerRequest::Set(state)) => power::set(turn, state),
-        Event::Power(PowerRequest::Reboot) => power::reboot(turn),
+        Event::Power { change, limit_ms } => power::change(turn, change, limit_ms),
+        Event::Hardware(request) => hardware::flow::requested(turn, request),
         Event::Maintenance { on, reason } => upkeep::maintenance(turn, on, reason),
         Event::Patch {
             operations,
@@ -80,7 +81,8 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
 fn is_from_an_operator(event: &Event) -> bool {
     match event {
         Event::Provision { .. }
-        | Event::Power(_)
+        | Event::Power { .. }
+        | Event::Hardware(_)
         | Event::Maintenance { .. }
         | Event::Patch { .. }
         | Event::Delete

@@ -14,6 +14,7 @@ mod attributes;
 mod deploys;
 mod edit;
 mod failures;
+mod hardware;
 mod images;
 mod lookups;
 mod names;
@@ -1005,7 +1006,7 @@ fn an_abort_says_so_and_ends_everything() {
 #[test]
 fn power_is_changed_at_rest_and_refused_at_work() {
     let mut world = World::available();
-    world.go(Event::Power(PowerRequest::Set(PowerState::On)));
+    world.go(Event::power(PowerRequest::Set(PowerState::On)));
     assert_eq!(world.node.power.target, Some(PowerState::On));
     world.driver_says_yes();
     assert_eq!(
@@ -1015,12 +1016,12 @@ fn power_is_changed_at_rest_and_refused_at_work() {
             target: None
         }
     );
-    world.go(Event::Power(PowerRequest::Reboot));
+    world.go(Event::power(PowerRequest::Reboot));
     world.driver(Err("no answer".to_owned()));
     assert!(world.last_error().contains("reboot failed: no answer"));
 
     let mut world = World::writing();
-    let step = world.go(Event::Power(PowerRequest::Set(PowerState::Off)));
+    let step = world.go(Event::power(PowerRequest::Set(PowerState::Off)));
     assert!(matches!(step.reply, Reply::Refused(Refused::Busy { .. })));
 }
 

@@ -240,10 +240,22 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn repeat_driver_call(&mut self) {
-        if let Some(call) = self.node.driver_call {
-            self.node.deadlines.driver = self.now.deadline(self.now.limits.driver_limit_ms);
-            self.effects.push(Effect::Driver(call));
+        let Some(call) = self.node.driver_call else {
+            return;
+        };
+        if !call.request.may_be_repeated() {
+            self.node.driver_call = None;
+            self.node.deadlines.driver = None;
+            let text = format!(
+                "Nobody knows whether \"{}\" was carried out: the conductor restarted before the driver had answered.",
+                call.request.name()
+            );
+            return self.error("management", text);
         }
+        // What may take longer than usual may go on to.
+        let fresh = self.now.deadline(self.now.limits.driver_limit_ms);
+        self.node.deadlines.driver = self.node.deadlines.driver.max(fresh);
+        self.effects.push(Effect::Driver(call));
     }
 
     /// The agent, or its first sign, may take the whole callback timeout from now on.

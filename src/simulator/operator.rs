@@ -101,8 +101,8 @@ impl World<'_> {
                     let wish = match self.injector.between(Fault::Operator, 0, 6) {
                         0 => verb(Verb::Abort),
                         1 => verb(Verb::Deleted),
-                        2 => Event::Power(PowerRequest::Set(PowerState::Off)),
-                        3 => Event::Power(PowerRequest::Reboot),
+                        2 => Event::power(PowerRequest::Set(PowerState::Off)),
+                        3 => Event::power(PowerRequest::Reboot),
                         4 => verb(Verb::Rebuild),
                         on => Event::Maintenance {
                             on: on == 5,

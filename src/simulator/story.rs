@@ -43,7 +43,8 @@ pub(super) fn told(event: &Event, before: &Node, step: &Step) -> String {
         Event::Driver { call, answer } => format!("driver answers call {call}: {answer:?}"),
         Event::Resumed { down_for_ms } => format!("resumed after {down_for_ms} ms"),
         Event::Provision { verb, .. } => format!("operator asks for {verb}"),
-        Event::Power(request) => format!("operator asks for power {request:?}"),
+        Event::Power { change, .. } => format!("operator asks for power {change:?}"),
+        Event::Hardware(request) => format!("operator asks of the machine: {request:?}"),
         other => other.name().to_owned(),
     };
     format!(

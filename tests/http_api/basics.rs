@@ -101,9 +101,9 @@ async fn unknown_paths_and_methods_are_routing_failures_without_versions() {
     for path in [
         "/v2",
         "/v1/nothing",
-        "/v1/nodes/n/vifs",
+        "/v1/nodes/n/nothing",
         "/v1/racks",
-        "/v1/nodes/n/states/raid",
+        "/v1/nodes/n/states/nothing",
     ] {
         let answer = server.get(path).await.has_status(404);
         answer.is_routing_failure();

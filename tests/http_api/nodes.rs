@@ -307,12 +307,7 @@ async fn what_this_version_has_not_is_said_in_the_way_clients_expect() {
         .has_status(404)
         .is_routing_failure();
     server
-        .get(&format!("{path}/management/boot_device"))
-        .await
-        .has_status(400)
-        .fault_string();
-    server
-        .get(&format!("{path}/vmedia"))
+        .get(&format!("{path}/management/indicators"))
         .await
         .has_status(404)
         .is_routing_failure();

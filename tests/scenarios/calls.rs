@@ -356,7 +356,7 @@ fn every_power_request_ends_the_session_whatever_the_power_was() {
             let mut world = World::available();
             world.node.power.state = power;
             world.node.session = left_over.clone();
-            world.go(Event::Power(request));
+            world.go(Event::power(request));
             assert_eq!(world.node.session, None, "{request:?} at {power:?}");
             assert!(
                 world.driver_is_asked().is_some(),

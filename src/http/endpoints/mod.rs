@@ -9,6 +9,7 @@
 mod drivers;
 pub mod endpoint;
 mod find;
+mod hardware;
 mod nodes;
 mod objects;
 pub mod parameter;
@@ -23,6 +24,7 @@ pub use find::{Found, Resource, find};
 const TABLES: &[&[Endpoint]] = &[
     server::ENDPOINTS,
     nodes::ENDPOINTS,
+    hardware::ENDPOINTS,
     ports::ENDPOINTS,
     parts::ENDPOINTS,
     objects::ENDPOINTS,

@@ -3,8 +3,7 @@
 use super::endpoint::{Endpoint, TooOld, delete, get, patch, post, put};
 use super::parameter::{DETAIL, FIELDS, Holds, PAGE, Parameter, parameter};
 use crate::http::{
-    commands, history, maintenance, management, nodes, ports, power, provision, shards, traits,
-    validate,
+    commands, history, maintenance, nodes, ports, power, provision, shards, traits, validate,
 };
 
 /// The filters of node lists.
@@ -265,24 +264,4 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .since(81)
     .shows("Inventory"),
-    get(
-        "/v1/nodes/{node}/management/boot_device",
-        "Shows the boot device.",
-        |r, of| Box::pin(management::boot_device(r, of.first())),
-    )
-    .shows("BootDevice"),
-    put(
-        "/v1/nodes/{node}/management/boot_device",
-        "Sets the boot device.",
-        |r, of| Box::pin(management::boot_device(r, of.first())),
-    )
-    .takes("BootDevice")
-    .status(204)
-    .errors(&[409]),
-    get(
-        "/v1/nodes/{node}/management/boot_device/supported",
-        "Lists the boot devices there are.",
-        |r, of| Box::pin(management::boot_device(r, of.first())),
-    )
-    .shows("BootDevices"),
 ];

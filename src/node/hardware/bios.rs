@@ -94,14 +94,6 @@ pub struct SettingOfNode<'a> {
     pub change: Option<&'a BiosChange>,
 }
 
-impl SettingOfNode<'_> {
-    /// Its value.
-    pub fn value(&self) -> &str {
-        self.change
-            .map_or(self.setting.factory_value, |change| &change.value)
-    }
-}
-
 /// The settings of a node, by name. Empty while its machine was never reached, and for machines whose BIOS can't be read.
 pub fn settings(node: &Node) -> Vec<SettingOfNode<'_>> {
     if !super::uses(&node.attributes, "bios", "fake") || node.power.state.is_none() {

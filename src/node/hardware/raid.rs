@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::node::refused::Refused;
-use crate::node::state::Object;
+use crate::node::state::{Attributes, Object};
 use crate::node::values::bad;
 
 /// The levels a logical disk can have.
@@ -108,6 +108,19 @@ pub fn logical_disk_properties() -> Value {
         .map(|property| (property.name.to_owned(), json!(property.what)))
         .collect();
     Value::Object(told)
+}
+
+/// Whether a node with these attributes can have a RAID.
+///
+/// # Errors
+/// [`Refused::NotFound`], as the Bare Metal API has it for what a driver lacks of RAID.
+pub fn check_interface(attributes: &Attributes) -> Result<(), Refused> {
+    match attributes.interfaces.get("raid").map(String::as_str) {
+        None | Some("no-raid") => Err(Refused::NotFound {
+            what: "A RAID interface of the node (its raid_interface is no-raid)".to_owned(),
+        }),
+        Some(_) => Ok(()),
+    }
 }
 
 /// Checks a RAID that is asked for; the empty one, which asks for none, is fine.

@@ -331,12 +331,12 @@ fn a_machine_that_must_not_be_powered_off_is_left_on_when_its_deploy_fails() {
             .iter()
             .any(|line| line.contains("not powered off"))
     );
-    let step = world.go(Event::Power(PowerRequest::Set(PowerState::Off)));
+    let step = world.go(Event::power(PowerRequest::Set(PowerState::Off)));
     assert!(matches!(
         step.reply,
         Reply::Refused(Refused::BadValue { .. })
     ));
-    let step = world.go(Event::Power(PowerRequest::Set(PowerState::On)));
+    let step = world.go(Event::power(PowerRequest::Set(PowerState::On)));
     assert_eq!(step.reply, Reply::Done);
 }
 

@@ -71,7 +71,7 @@ fn events() {
             verb: Verb::Manage,
             options: ProvisionOptions::default(),
         },
-        Event::Power(PowerRequest::Reboot),
+        Event::power(PowerRequest::Reboot),
         Event::Maintenance {
             on: true,
             reason: None,

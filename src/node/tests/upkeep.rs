@@ -124,11 +124,11 @@ fn what_the_driver_knows_of_power_is_kept() {
     world.asks(Verb::Manage);
     assert_eq!(world.state(), "manageable");
     assert_eq!(world.node.power.state, Some(PowerState::Off));
-    world.go(Event::Power(PowerRequest::Reboot));
+    world.go(Event::power(PowerRequest::Reboot));
     assert_eq!(world.node.power.target, Some(PowerState::On));
     world.driver_says_yes();
     assert_eq!(world.node.power.state, Some(PowerState::On));
-    world.go(Event::Power(PowerRequest::Set(PowerState::Off)));
+    world.go(Event::power(PowerRequest::Set(PowerState::Off)));
     assert_eq!(world.node.power.target, Some(PowerState::Off));
     world.driver_says_yes();
     assert_eq!(world.node.power.state, Some(PowerState::Off));
@@ -177,7 +177,7 @@ fn what_waits_for_the_driver_says_so_without_a_command() {
     );
     // At rest it is the driver alone.
     let mut world = World::available();
-    world.go(Event::Power(PowerRequest::Reboot));
+    world.go(Event::power(PowerRequest::Reboot));
     let said = waiting(&world.node).unwrap();
     assert_eq!(said.what, "reboot: the driver's answer to \"reboot\"");
 }

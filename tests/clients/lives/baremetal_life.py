@@ -40,7 +40,7 @@ def enrol(life, cli):
         deploy_interface="direct",
     )
     uuid = node["uuid"]
-    cli.list("node list", rows=1, UUID=uuid, Name="life", Provisioning_State="enroll", Maintenance=False)
+    cli.list("node list", rows=1, uuid=uuid, name="life", provisioning_state="enroll", maintenance=False)
     cli.show(f"port create {ADDRESS} --node {uuid}", address=ADDRESS, node_uuid=uuid, pxe_enabled=True)
     cli.refused("node create --driver fake-hardware --name life", Has("life"))
     cli.refused(f"port create {ADDRESS} --node {uuid}", Has(ADDRESS))
@@ -69,7 +69,7 @@ def inspect(life, cli, uuid):
             inventory = json.load(saved)
     life.expect("memory", inventory["inventory"]["memory"]["physical_mb"], 16384)
     life.expect("address", inventory["inventory"]["interfaces"][0]["mac_address"], ADDRESS)
-    cli.list(f"port list --node {uuid}", rows=1, Address=ADDRESS)
+    cli.list(f"port list --node {uuid}", rows=1, address=ADDRESS)
 
 
 def clean(life, cli):
@@ -222,7 +222,7 @@ def retire(life, cli):
     cli.refused("node provide life", Has("retired"))
     cli.do("node maintenance set life --reason 'to be carried away'")
     cli.show("node show life", maintenance=True, maintenance_reason="to be carried away", retired=True)
-    cli.list("node list --maintenance", rows=1, Name="life")
+    cli.list("node list --maintenance", rows=1, name="life")
     cli.do("node delete life")
     cli.list("node list", rows=0)
     cli.refused("node show life", Has("life"))
@@ -260,4 +260,5 @@ def main():
         adopt(life, cli)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -57,10 +57,10 @@ def node_fields(life, cli, uuids):
 def children(life, cli, uuids):
     life.chapter("a node inside a node")
     child = cli.show(f"node create --driver fake-hardware --name child --parent-node {uuids[0]}", parent_node=uuids[0])
-    cli.list("node children list n1", rows=1, **{"Child Nodes": child["uuid"]})
+    cli.list("node children list n1", rows=1, child_nodes=child["uuid"])
     cli.list("node list", rows=3)
     cli.list("node list --include-children", rows=4)
-    cli.list(f"node list --parent-node {uuids[0]}", rows=1, Name="child")
+    cli.list(f"node list --parent-node {uuids[0]}", rows=1, name="child")
     cli.do("node delete child")
 
 
@@ -81,7 +81,7 @@ def ports(life, cli, uuids):
     )
     cli.list(f"port list --node {uuids[0]}", rows=2)
     cli.list("port list --node n1 --long", rows=2)
-    cli.list(f"port list --address {ADDRESSES[3]} --fields uuid address", rows=1, UUID=port["uuid"])
+    cli.list(f"port list --address {ADDRESSES[3]} --fields uuid address", rows=1, uuid=port["uuid"])
     cli.show(f"port show --address {ADDRESSES[3]}", uuid=port["uuid"])
     cli.do(f"port set {port['uuid']} --extra size=2 --pxe-enabled")
     cli.show(f"port show {port['uuid']}", extra={"color": "blue", "size": 2}, pxe_enabled=True)
@@ -103,7 +103,7 @@ def port_groups(life, cli, uuids):
         properties={"miimon": 100},
         standalone_ports_supported=True,
     )
-    cli.list("port group list", rows=1, Name="bond0")
+    cli.list("port group list", rows=1, name="bond0")
     cli.list("port group list --long", rows=1)
     cli.list(f"port group list --node {uuids[0]}", rows=1)
     cli.do("port group set bond0 --extra a=1 --mode active-backup")
@@ -124,11 +124,11 @@ def chassis(life, cli, uuids):
     life.chapter("chassis")
     one = cli.show("chassis create --description 'rack one' --extra row=3", uuid=UUID, description="rack one", extra={"row": 3})
     uuid = one["uuid"]
-    cli.list("chassis list", rows=1, UUID=uuid, Description="rack one")
+    cli.list("chassis list", rows=1, uuid=uuid, description="rack one")
     cli.list("chassis list --long", rows=1)
-    cli.list("chassis list --fields uuid extra", rows=1, Extra={"row": 3})
+    cli.list("chassis list --fields uuid extra", rows=1, extra={"row": 3})
     cli.do(f"node set n1 --chassis-uuid {uuid}")
-    cli.list(f"node list --chassis {uuid}", rows=1, Name="n1")
+    cli.list(f"node list --chassis {uuid}", rows=1, name="n1")
     cli.refused(f"chassis delete {uuid}", Has(uuid))
     cli.do("node unset n1 --chassis-uuid")
     cli.do(f"chassis set {uuid} --description 'rack 1' --extra lit=true")
@@ -144,7 +144,7 @@ def traits(life, cli, _uuids):
     cli.list("node trait list n1", rows=2)
     cli.show("node show n1", traits=Has("CUSTOM_FAST"))
     cli.do("node remove trait n1 HW_CPU_X86_VMX")
-    cli.list("node trait list n1", rows=1, Traits="CUSTOM_FAST")
+    cli.list("node trait list n1", rows=1, traits="CUSTOM_FAST")
     cli.refused("node remove trait n1 HW_CPU_X86_VMX", ANYTHING)
     cli.refused("node add trait n1 fast", Has("fast"))
     cli.do("node trait remove n1 --all")
@@ -163,7 +163,7 @@ def allocations(life, cli, uuids):
         extra={"a": 1},
     )
     cli.show("node show n2", instance_uuid=allocation["uuid"], allocation_uuid=allocation["uuid"])
-    cli.list("allocation list", rows=1, Name="web", State="active")
+    cli.list("allocation list", rows=1, name="web", state="active")
     cli.list("allocation list --long", rows=1)
     cli.list("allocation list --node n2", rows=1)
     cli.list("allocation list --resource-class other", rows=0)
@@ -187,7 +187,7 @@ def templates(life, cli, _uuids):
     template = cli.show(
         f"deploy template create CUSTOM_SLOW --steps '{steps}' --extra a=1", name="CUSTOM_SLOW", steps=json.loads(steps)
     )
-    cli.list("deploy template list", rows=1, Name="CUSTOM_SLOW")
+    cli.list("deploy template list", rows=1, name="CUSTOM_SLOW")
     cli.list("deploy template list --long", rows=1)
     cli.do("deploy template set CUSTOM_SLOW --name CUSTOM_SLOWER --extra b=2")
     cli.show(f"deploy template show {template['uuid']}", name="CUSTOM_SLOWER", extra={"a": 1, "b": 2})
@@ -201,7 +201,7 @@ def runbooks(life, cli, _uuids):
     life.chapter("runbooks")
     steps = json.dumps([{"interface": "deploy", "step": "simulated_pause", "args": {"seconds": 0.1}, "order": 1}])
     runbook = cli.show(f"runbook create --name CUSTOM_BURN_IN --steps '{steps}' --public True", name="CUSTOM_BURN_IN", public=True)
-    cli.list("runbook list", rows=1, Name="CUSTOM_BURN_IN")
+    cli.list("runbook list", rows=1, name="CUSTOM_BURN_IN")
     cli.list("runbook list --long", rows=1)
     cli.do("runbook set CUSTOM_BURN_IN --public False --extra a=1 --description 'once a year'")
     cli.show(f"runbook show {runbook['uuid']}", public=False, extra={"a": 1}, description="once a year")
@@ -240,7 +240,7 @@ def volumes(life, cli, uuids):
     )
     for what, one in [("connector", connector), ("target", target)]:
         uuid = one["uuid"]
-        cli.list(f"volume {what} list", rows=1, UUID=uuid)
+        cli.list(f"volume {what} list", rows=1, uuid=uuid)
         cli.list(f"volume {what} list --long", rows=1)
         cli.list(f"volume {what} list --node n1", rows=1)
         cli.do(f"volume {what} set {uuid} --extra b=2")
@@ -260,7 +260,7 @@ def inspection_rules(life, cli, _uuids):
         priority=10,
     )
     uuid = rule["uuid"]
-    cli.list("inspection rule list", rows=1, UUID=uuid)
+    cli.list("inspection rule list", rows=1, uuid=uuid)
     cli.list("inspection rule list --long", rows=1)
     cli.do(f"inspection rule set {uuid} --description 'mark them' --priority 20")
     cli.show(f"inspection rule show {uuid}", description="mark them", priority=20)
@@ -276,7 +276,7 @@ def vifs(life, cli, _uuids):
     vif = "1f000000-0000-4000-8000-00000000000f"
     cli.list("node vif list n1", rows=0)
     cli.do(f"node vif attach n1 {vif}")
-    cli.list("node vif list n1", rows=1, ID=vif)
+    cli.list("node vif list n1", rows=1, id=vif)
     cli.do(f"node vif detach n1 {vif}")
     cli.list("node vif list n1", rows=0)
 
@@ -320,4 +320,5 @@ def main():
         life.part(from_file, cli, folder)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -21,8 +21,8 @@ def a_node(cli):
 
 def nodes(life, cli, uuid):
     life.chapter("nodes")
-    cli.list("node list --long", rows=1, UUID=uuid, Driver="fake-hardware")
-    cli.list("node list --fields uuid name provision_state", rows=1, UUID=uuid, Name="seen")
+    cli.list("node list --long", rows=1, uuid=uuid, driver="fake-hardware")
+    cli.list("node list --fields uuid name provision_state", rows=1, uuid=uuid, name="seen")
     for filter, rows in [
         ("--provision-state available", 1),
         ("--provision-state active", 0),
@@ -67,9 +67,9 @@ def old_versions(life, cli, uuid):
 
 def conductors_and_drivers(life, cli, _uuid):
     life.chapter("conductors and drivers")
-    conductor = cli.list("conductor list", rows=1, Alive=True)[0]
-    cli.list("conductor list --long", rows=1, Drivers=Has("fake-hardware"))
-    cli.show(f"conductor show {conductor['Hostname']}", alive=True, drivers=Has("fake-hardware"))
+    hostname = cli.list("conductor list", rows=1, hostname=ANYTHING, alive=True)[0]["hostname"]
+    cli.list("conductor list --long", rows=1, drivers=Has("fake-hardware"))
+    cli.show(f"conductor show {hostname}", alive=True, drivers=Has("fake-hardware"))
     drivers = cli.list("driver list")
     life.expect("a driver", Has("fake-hardware") == [row["Supported driver(s)"] for row in drivers], True)
     cli.list("driver list --long", must=False)
@@ -149,4 +149,5 @@ def main():
             life.part(part, cli, uuid)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -59,7 +59,8 @@ class Cli:
         return table
 
     def refused(self, typed, says):
-        """A command that must fail, with these words."""
+        """A command that must fail, with these words. Without this option the client repeats whatever was answered 409."""
+        typed = f"--max-retries 0 {typed}"
         self.life.does(f"$ baremetal {typed}")
         status, out, err = run(typed)
         self.life.saw(err or out)
@@ -86,9 +87,10 @@ class Cli:
         return seen
 
     def compare(self, thing, wanted):
+        # Columns are called now uuid, now UUID, now Provisioning State.
+        columns = {name.lower().replace(" ", "_"): value for name, value in thing.items()}
         for name, value in wanted.items():
-            seen = thing.get(name, thing.get(name.replace("_", " ").title()))
-            self.life.expect(name, seen, value)
+            self.life.expect(name, columns.get(name), value)
 
 
 def parsed(out):

@@ -1,0 +1,363 @@
+//! What is managed of a node's machine from outside: boot, media, BIOS, firmware, console, RAID, virtual interfaces, and what a
+//! vendor adds.
+
+use super::endpoint::{Endpoint, TooOld, delete, get, patch, post, put};
+use super::parameter::{DETAIL, FIELDS, Holds, Parameter, parameter};
+use crate::http::{bios, drivers, machine_states, management, media, vendor, vifs};
+
+const REGISTRY: &[Parameter] = &[
+    parameter(
+        "detail",
+        Holds::Bool,
+        74,
+        "Show what each setting can hold; not together with fields.",
+    ),
+    parameter("fields", Holds::Texts, 74, "Only these fields."),
+];
+
+const DEVICE_TYPES: &[Parameter] = &[parameter(
+    "device_types",
+    Holds::Texts,
+    89,
+    "Only these drives; without it, all.",
+)];
+
+const METHOD: &[Parameter] = &[parameter(
+    "method",
+    Holds::Text,
+    1,
+    "The name of the vendor method.",
+)];
+
+const CALL: &str =
+    "Calls a vendor method; answers 202 instead where the method's answer is not waited for.";
+const CALL_OF_DRIVER: &str = "Calls a vendor method of a hardware type.";
+
+/// The rows.
+pub const ENDPOINTS: &[Endpoint] = &[
+    get(
+        "/v1/nodes/{node}/management/boot_device",
+        "Shows the boot device.",
+        |r, of| Box::pin(management::boot_device(r, of.first())),
+    )
+    .shows("BootDevice"),
+    put(
+        "/v1/nodes/{node}/management/boot_device",
+        "Sets the boot device.",
+        |r, of| Box::pin(management::set_boot_device(r, of.first())),
+    )
+    .takes("BootDeviceRequest")
+    .status(204)
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/management/boot_device/supported",
+        "Lists the boot devices there are.",
+        |r, of| Box::pin(management::boot_devices(r, of.first())),
+    )
+    .shows("BootDevices"),
+    put(
+        "/v1/nodes/{node}/management/inject_nmi",
+        "Injects a non-maskable interrupt.",
+        |r, of| Box::pin(management::inject_nmi(r, of.first())),
+    )
+    .since(29)
+    .takes("Nothing")
+    .status(204)
+    .errors(&[409]),
+    put(
+        "/v1/nodes/{node}/states/boot_mode",
+        "Sets the boot mode.",
+        |r, of| Box::pin(machine_states::set_boot_mode(r, of.first())),
+    )
+    .since(76)
+    .takes("BootModeRequest")
+    .errors(&[409]),
+    put(
+        "/v1/nodes/{node}/states/secure_boot",
+        "Sets secure boot.",
+        |r, of| Box::pin(machine_states::set_secure_boot(r, of.first())),
+    )
+    .since(76)
+    .takes("SecureBootRequest")
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/states/console",
+        "Shows the console.",
+        |r, of| Box::pin(machine_states::console(r, of.first())),
+    )
+    .shows("Console"),
+    put(
+        "/v1/nodes/{node}/states/console",
+        "Switches the console.",
+        |r, of| Box::pin(machine_states::set_console(r, of.first())),
+    )
+    .takes("ConsoleRequest")
+    .errors(&[409]),
+    put(
+        "/v1/nodes/{node}/states/raid",
+        "Says which RAID is wanted.",
+        |r, of| Box::pin(machine_states::set_target_raid(r, of.first())),
+    )
+    .since(12)
+    .too_old(TooOld::NotAcceptable("raid"))
+    .takes("TargetRaidConfig")
+    .status(204)
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/vifs",
+        "Lists the virtual network interfaces of a node.",
+        |r, of| Box::pin(vifs::list(r, of.first())),
+    )
+    .since(28)
+    .shows("Vifs"),
+    post(
+        "/v1/nodes/{node}/vifs",
+        "Attaches a virtual network interface.",
+        |r, of| Box::pin(vifs::attach(r, of.first())),
+    )
+    .since(28)
+    .takes("Vif")
+    .status(204)
+    .errors(&[409]),
+    delete(
+        "/v1/nodes/{node}/vifs/{vif}",
+        "Detaches a virtual network interface.",
+        |r, of| Box::pin(vifs::detach(r, of.first(), of.second())),
+    )
+    .since(28)
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/vmedia",
+        "Lists the virtual drives and what is in them.",
+        |r, of| Box::pin(media::list(r, of.first())),
+    )
+    .since(93)
+    .shows("VirtualMedia"),
+    post(
+        "/v1/nodes/{node}/vmedia",
+        "Puts an image into a virtual drive.",
+        |r, of| Box::pin(media::insert(r, of.first())),
+    )
+    .since(89)
+    .takes("VirtualMediaRequest")
+    .status(204)
+    .errors(&[409]),
+    delete(
+        "/v1/nodes/{node}/vmedia",
+        "Empties virtual drives.",
+        |r, of| Box::pin(media::eject(r, of.first())),
+    )
+    .since(89)
+    .query(&[DEVICE_TYPES])
+    .takes("DeviceTypes")
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/bios",
+        "Lists the BIOS settings of a node.",
+        |r, of| Box::pin(bios::list(r, of.first())),
+    )
+    .since(40)
+    .query(&[REGISTRY])
+    .shows("BiosSettings"),
+    get(
+        "/v1/nodes/{node}/bios/{setting}",
+        "Shows a BIOS setting.",
+        |r, of| Box::pin(bios::show(r, of.first(), of.second())),
+    )
+    .since(40)
+    .shows("BiosSetting"),
+    get(
+        "/v1/nodes/{node}/firmware",
+        "Lists the firmware of a node.",
+        |r, of| Box::pin(bios::firmware(r, of.first())),
+    )
+    .since(86)
+    .query(&[FIELDS, DETAIL])
+    .shows("Firmware"),
+    get(
+        "/v1/nodes/{node}/vendor_passthru/methods",
+        "Lists the vendor methods of a node.",
+        |r, of| Box::pin(vendor::methods(r, of.first())),
+    )
+    .shows("VendorMethods"),
+    get("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
+        Box::pin(vendor::call(r, of.first(), "GET", None))
+    })
+    .query(&[METHOD])
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/vendor_passthru/{method}",
+        CALL,
+        |r, of| Box::pin(vendor::call(r, of.first(), "GET", Some(of.second()))),
+    )
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    post("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
+        Box::pin(vendor::call(r, of.first(), "POST", None))
+    })
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    post(
+        "/v1/nodes/{node}/vendor_passthru/{method}",
+        CALL,
+        |r, of| Box::pin(vendor::call(r, of.first(), "POST", Some(of.second()))),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    put("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
+        Box::pin(vendor::call(r, of.first(), "PUT", None))
+    })
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    put(
+        "/v1/nodes/{node}/vendor_passthru/{method}",
+        CALL,
+        |r, of| Box::pin(vendor::call(r, of.first(), "PUT", Some(of.second()))),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    patch("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
+        Box::pin(vendor::call(r, of.first(), "PATCH", None))
+    })
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    patch(
+        "/v1/nodes/{node}/vendor_passthru/{method}",
+        CALL,
+        |r, of| Box::pin(vendor::call(r, of.first(), "PATCH", Some(of.second()))),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    delete("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
+        Box::pin(vendor::call(r, of.first(), "DELETE", None))
+    })
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    delete(
+        "/v1/nodes/{node}/vendor_passthru/{method}",
+        CALL,
+        |r, of| Box::pin(vendor::call(r, of.first(), "DELETE", Some(of.second()))),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer")
+    .errors(&[409]),
+    get(
+        "/v1/drivers/{driver}/raid/logical_disk_properties",
+        "What can be said of a logical disk.",
+        |r, of| Box::pin(drivers::logical_disk_properties(r, of.first())),
+    )
+    .since(12)
+    .too_old(TooOld::NotAcceptable("raid"))
+    .shows("LogicalDiskProperties"),
+    get(
+        "/v1/drivers/{driver}/vendor_passthru/methods",
+        "Lists the vendor methods of a hardware type.",
+        |r, of| Box::pin(vendor::methods_of_driver(r, of.first())),
+    )
+    .shows("VendorMethods"),
+    get(
+        "/v1/drivers/{driver}/vendor_passthru",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .query(&[METHOD])
+    .status(200)
+    .shows("VendorAnswer"),
+    get(
+        "/v1/drivers/{driver}/vendor_passthru/{method}",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .status(200)
+    .shows("VendorAnswer"),
+    post(
+        "/v1/drivers/{driver}/vendor_passthru",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    post(
+        "/v1/drivers/{driver}/vendor_passthru/{method}",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    put(
+        "/v1/drivers/{driver}/vendor_passthru",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    put(
+        "/v1/drivers/{driver}/vendor_passthru/{method}",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    patch(
+        "/v1/drivers/{driver}/vendor_passthru",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    patch(
+        "/v1/drivers/{driver}/vendor_passthru/{method}",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    delete(
+        "/v1/drivers/{driver}/vendor_passthru",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .query(&[METHOD])
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+    delete(
+        "/v1/drivers/{driver}/vendor_passthru/{method}",
+        CALL_OF_DRIVER,
+        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
+    )
+    .takes("VendorArguments")
+    .status(200)
+    .shows("VendorAnswer"),
+];
