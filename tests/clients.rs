@@ -76,6 +76,16 @@ fn live(life: &str, auth: Auth) {
 }
 
 #[test]
+fn clients_are_set_up_in_every_way() {
+    live("setups.py", Auth::None);
+}
+
+#[test]
+fn clients_are_set_up_in_every_way_with_a_password() {
+    live("setups.py", Auth::HttpBasic);
+}
+
+#[test]
 fn baremetal_lives_the_whole_life() {
     live("baremetal_life.py", Auth::None);
 }

@@ -12,6 +12,8 @@ mod allocations;
 mod bad_input;
 #[path = "http_api/basics.rs"]
 mod basics;
+#[path = "http_api/documents.rs"]
+mod documents;
 #[path = "http_api/hardware.rs"]
 mod hardware;
 #[path = "http_api/inventory.rs"]
@@ -28,3 +30,5 @@ mod ports;
 mod scenarios;
 #[path = "http_api/server.rs"]
 mod server;
+#[path = "http_api/versions.rs"]
+mod versions;

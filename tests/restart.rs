@@ -504,7 +504,7 @@ async fn asks_until_nobody_listens(address: &str, uuid: &str) -> usize {
         let body =
             json!([{"op": "add", "path": format!("/extra/k{key}"), "value": key}]).to_string();
         let request = format!(
-            "PATCH /v1/nodes/{uuid} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-OpenStack-Ironic-API-Version: 1.110\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "PATCH /v1/nodes/{uuid} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-OpenStack-Ironic-API-Version: 1.115\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         let Ok(mut stream) = tokio::net::TcpStream::connect(address).await else {

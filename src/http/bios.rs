@@ -14,7 +14,8 @@ use crate::node::hardware::recorded::{BiosChange, FirmwareChange};
 use crate::node::{Node, NodeId};
 use crate::timestamp::Timestamp;
 
-struct BiosRow {
+/// A setting of a node.
+pub struct BiosRow {
     node: NodeId,
     created_at: Timestamp,
     setting: &'static Setting,
@@ -32,14 +33,15 @@ impl BiosRow {
     }
 }
 
-struct FirmwareRow {
+/// A component of a node.
+pub struct FirmwareRow {
     created_at: Timestamp,
     component: &'static Component,
     change: Option<FirmwareChange>,
 }
 
 /// The fields of a BIOS setting. Values are texts, whatever the setting holds: clients expect it so.
-const BIOS_FIELDS: &[Shown<BiosRow>] = &[
+pub const BIOS_FIELDS: &[Shown<BiosRow>] = &[
     short(shown("name", 40, |row: &BiosRow, _| {
         json!(row.setting.name)
     })),
@@ -103,7 +105,7 @@ const BIOS_FIELDS: &[Shown<BiosRow>] = &[
 ];
 
 /// The fields of a firmware component.
-const FIRMWARE_FIELDS: &[Shown<FirmwareRow>] = &[
+pub const FIRMWARE_FIELDS: &[Shown<FirmwareRow>] = &[
     short(shown("component", 86, |row: &FirmwareRow, _| {
         json!(row.component.name)
     })),
@@ -135,11 +137,6 @@ const FIRMWARE_FIELDS: &[Shown<FirmwareRow>] = &[
 
 /// `GET /v1/nodes/{node}/bios`
 pub async fn list(request: &Request, ident: &str) -> Result<Reply, Error> {
-    for (name, _) in &request.query {
-        if ["detail", "fields"].contains(&name.as_str()) {
-            request.need(74, name)?;
-        }
-    }
     let mut arguments = request.query_arguments()?;
     let selection = lists::selection(request, &mut arguments, BIOS_FIELDS, false)?;
     arguments.finish()?;

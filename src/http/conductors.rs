@@ -11,7 +11,7 @@ use super::view::{self, Frame, Selection, Shown, links};
 use crate::node::hardware::HARDWARE_TYPES;
 
 /// What is known of a conductor.
-struct Known {
+pub struct Known {
     group: String,
     is_alive: bool,
 }
@@ -30,7 +30,8 @@ const fn field(
     }
 }
 
-const FIELDS: &[Shown<Known>] = &[
+/// The fields of a conductor.
+pub const FIELDS: &[Shown<Known>] = &[
     field("created_at", false, |_, _| serde_json::Value::Null),
     field("updated_at", false, |_, _| serde_json::Value::Null),
     field("hostname", true, |_, frame| json!(frame.conductor)),

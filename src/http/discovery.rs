@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::endpoints;
 use super::error::Error;
 use super::microversion::{MAXIMUM, MINIMUM};
 use super::reply::{Document, Reply};
@@ -22,6 +23,26 @@ pub async fn version(request: &Request) -> Result<Reply, Error> {
         request.microversion.0,
     )))
 }
+
+/// What version 1 links to, as far as it is there.
+const RESOURCES: &[&str] = &[
+    "chassis",
+    "nodes",
+    "ports",
+    "portgroups",
+    "drivers",
+    "lookup",
+    "heartbeat",
+    "volume",
+    "conductors",
+    "allocations",
+    "events",
+    "deploy_templates",
+    "shards",
+    "continue_inspection",
+    "runbooks",
+    "inspection_rules",
+];
 
 fn root_document(base: &str) -> Document {
     let mut document = Document::default();
@@ -50,23 +71,13 @@ fn version_document(base: &str, microversion: u16) -> Document {
         }]),
     );
     document.put("version", about_version(base));
-    for (name, since) in [
-        ("chassis", 1),
-        ("nodes", 1),
-        ("ports", 1),
-        ("drivers", 1),
-        ("lookup", 22),
-        ("heartbeat", 22),
-        ("portgroups", 23),
-        ("volume", 32),
-        ("conductors", 49),
-        ("allocations", 52),
-        ("deploy_templates", 55),
-        ("shards", 82),
-        ("runbooks", 92),
-        ("inspection_rules", 96),
-    ] {
-        if microversion >= since {
+    for name in RESOURCES.iter().copied() {
+        let path = format!("/v1/{name}");
+        let since = endpoints::all()
+            .filter(|row| row.path == path || row.path.starts_with(&format!("{path}/")))
+            .map(|row| row.since)
+            .min();
+        if since.is_some_and(|since| since <= microversion) {
             document.put(
                 name,
                 json!([
@@ -96,7 +107,7 @@ mod tests {
     #[test]
     fn agents_find_the_maximum_where_they_look_for_it() {
         let root = serde_json::to_value(root_document("http://h")).unwrap();
-        assert_eq!(root["default_version"]["version"], "1.110");
+        assert_eq!(root["default_version"]["version"], "1.115");
         assert_eq!(root["default_version"]["min_version"], "1.1");
         assert_eq!(root["versions"].as_array().unwrap().len(), 1);
         assert_eq!(root["versions"][0]["id"], "v1");
@@ -107,6 +118,8 @@ mod tests {
         let at = |minor| serde_json::to_value(version_document("http://h", minor)).unwrap();
         assert!(at(21).get("lookup").is_none());
         assert_eq!(at(22)["lookup"][0]["href"], "http://h/v1/lookup/");
-        assert!(at(91).get("runbooks").is_none() && at(92).get("runbooks").is_some());
+        assert!(at(48).get("conductors").is_none());
+        assert!(at(49).get("conductors").is_some());
+        assert!(at(115).get("nothing").is_none());
     }
 }

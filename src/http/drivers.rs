@@ -16,12 +16,6 @@ pub async fn list(request: &Request) -> Result<Reply, Error> {
     let detail = arguments.take_bool("detail")?;
     let fields = arguments.take_text("fields")?;
     arguments.finish()?;
-    if kind.is_some() {
-        request.need(30, "type")?;
-    }
-    if detail.is_some() {
-        request.need(30, "detail")?;
-    }
     let is_classic = match kind.as_deref() {
         None | Some("dynamic") => false,
         Some("classic") => true,
@@ -41,7 +35,7 @@ pub async fn list(request: &Request) -> Result<Reply, Error> {
     if !is_classic {
         for hardware_type in HARDWARE_TYPES {
             let whole = document(hardware_type, frame(request), detail || fields.is_some());
-            shown.push(chosen(request, whole, fields.as_deref())?);
+            shown.push(chosen(whole, fields.as_deref())?);
         }
     }
     Ok(Reply::Body(list_text("drivers", &shown, None)))
@@ -53,7 +47,7 @@ pub async fn show(request: &Request, name: &str) -> Result<Reply, Error> {
     let fields = arguments.take_text("fields")?;
     arguments.finish()?;
     let whole = document(find(name)?, frame(request), true);
-    Ok(Reply::body(&chosen(request, whole, fields.as_deref())?))
+    Ok(Reply::body(&chosen(whole, fields.as_deref())?))
 }
 
 /// `GET /v1/drivers/{driver}/properties`: the drivers of this version need nothing in `driver_info`.
@@ -89,11 +83,10 @@ pub fn find(name: &str) -> Result<&'static HardwareType, Error> {
         .ok_or_else(|| Error::NotFound(format!("The driver '{name}' could not be found.")))
 }
 
-fn chosen(request: &Request, whole: Document, fields: Option<&str>) -> Result<Document, Error> {
+fn chosen(whole: Document, fields: Option<&str>) -> Result<Document, Error> {
     let Some(list) = fields else {
         return Ok(whole);
     };
-    request.need(77, "fields")?;
     let wanted: Vec<String> = list
         .split(',')
         .map(|name| name.trim().to_lowercase())

@@ -12,7 +12,7 @@ use crate::node::{NodeId, ProvisionState, Severity};
 use crate::store::{HistoryEntry, Page};
 
 /// An entry and the node it is about.
-struct Of {
+pub struct Of {
     node: NodeId,
     entry: HistoryEntry,
 }
@@ -35,7 +35,8 @@ const fn since(since: u16, field: Shown<Of>) -> Shown<Of> {
     Shown { since, ..field }
 }
 
-const FIELDS: &[Shown<Of>] = &[
+/// The fields of an entry.
+pub const FIELDS: &[Shown<Of>] = &[
     field("uuid", true, |of, _| json!(of.entry.id.to_string())),
     field("created_at", true, |of, _| time(Some(of.entry.at))),
     field("severity", true, |of, _| {

@@ -26,10 +26,15 @@ pub fn wish<T>(
     sort_keys: &[&str],
     is_detail: bool,
 ) -> Result<Wish, Error> {
-    Ok(Wish {
+    let wish = Wish {
         selection: selection(request, arguments, fields, is_detail)?,
         page: page(request, arguments, sort_keys)?,
-    })
+    };
+    let key = wish.page.sort_key.as_deref();
+    if let Some(field) = fields.iter().find(|field| Some(field.name) == key) {
+        request.need(field.since, &format!("sort_key {}", field.name))?;
+    }
+    Ok(wish)
 }
 
 /// Reads which fields of each item are wanted.
@@ -52,19 +57,11 @@ pub fn selection<T>(
         };
     }
     let detail = arguments.take_bool("detail")?;
-    if detail.is_some() && request.microversion.0 < 43 {
-        return Err(Error::Bad(
-            "detail: this parameter needs version 1.43 or newer.".to_owned(),
-        ));
-    }
     match (asked, detail.unwrap_or(false)) {
         (Some(_), true) => Err(Error::Bad(
             "Can't fetch a subset of fields with 'detail' set".to_owned(),
         )),
-        (Some(list), false) => {
-            request.need(8, "fields")?;
-            view::asked(fields, &list, request.microversion)
-        }
+        (Some(list), false) => view::asked(fields, &list, request.microversion),
         (None, true) => Ok(Selection::Full),
         (None, false) => Ok(Selection::Short),
     }
@@ -81,10 +78,7 @@ pub fn chosen<T>(
 ) -> Result<Selection, Error> {
     match arguments.take_text("fields")? {
         None => Ok(Selection::Full),
-        Some(list) => {
-            request.need(8, "fields")?;
-            view::asked(fields, &list, request.microversion)
-        }
+        Some(list) => view::asked(fields, &list, request.microversion),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The microversion of a request: read from its headers, told in the answer, asked by whatever is younger than 1.1.
 //!
-//! Pure. Numbers of single fields stand in the tables of fields (`view`, `node::attributes`), numbers of resources in `endpoints`.
+//! Pure. What each version brought stands in `versions`; numbers of fields and endpoints stand in their tables, and are checked
+//! against it.
 
 use std::fmt;
 
@@ -13,7 +14,9 @@ pub struct Microversion(pub u16);
 /// The oldest version this server speaks.
 pub const MINIMUM: Microversion = Microversion(1);
 /// The youngest version this server speaks.
-pub const MAXIMUM: Microversion = Microversion(110);
+pub const MAXIMUM: Microversion = Microversion(115);
+/// Below this version `.json` behind a name in a path is dropped.
+pub const NO_SUFFIX_SINCE: u16 = 91;
 
 /// Header of requests and answers.
 pub const HEADER: &str = "X-OpenStack-Ironic-API-Version";
@@ -90,12 +93,12 @@ mod tests {
     fn the_table_of_negotiation() {
         assert_eq!(of(&[], &[]), Ok(1));
         assert_eq!(of(&["1.62"], &[]), Ok(62));
-        assert_eq!(of(&["latest"], &[]), Ok(110));
+        assert_eq!(of(&["latest"], &[]), Ok(115));
         assert_eq!(of(&["1.1"], &["baremetal 1.80"]), Ok(80));
-        assert_eq!(of(&["1.5"], &["compute 2.1, baremetal latest"]), Ok(110));
+        assert_eq!(of(&["1.5"], &["compute 2.1, baremetal latest"]), Ok(115));
         assert_eq!(of(&["1.5"], &["compute 2.1"]), Ok(5));
-        assert_eq!(of(&["1.110"], &[]), Ok(110));
-        for text in ["1.111", "1.0", "2.1", "0.5", "1.99999", "9.99"] {
+        assert_eq!(of(&["1.115"], &[]), Ok(115));
+        for text in ["1.116", "1.0", "2.1", "0.5", "1.99999", "9.99"] {
             assert_eq!(of(&[text], &[]), Err("out of range"), "{text}");
         }
         for text in [

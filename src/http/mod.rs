@@ -28,6 +28,7 @@ mod media;
 pub mod microversion;
 mod nodes;
 mod objects;
+mod openapi;
 mod parts;
 mod patch;
 mod ports;
@@ -42,6 +43,7 @@ mod shards;
 mod traits;
 mod validate;
 mod vendor;
+mod versions;
 mod view;
 mod vifs;
 

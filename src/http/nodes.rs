@@ -137,9 +137,6 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
     let reset_interfaces = arguments.take_bool("reset_interfaces")?;
     arguments.finish()?;
-    if reset_interfaces.is_some() {
-        request.need(45, "reset_interfaces")?;
-    }
     let microversion = request.microversion.0;
     let operations = patch::operations(&request.document()?, microversion)?;
     if let Some((name, since)) = update::too_new(&operations, microversion) {
@@ -242,20 +239,6 @@ struct Filter {
 
 async fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error> {
     let mut matches_nothing = false;
-    let text = |arguments: &mut Arguments, name: &'static str, since: u16| {
-        let value = arguments.take_text(name)?;
-        if value.is_some() {
-            request.need(since, name)?;
-        }
-        Ok::<_, Error>(value)
-    };
-    let switch = |arguments: &mut Arguments, name: &'static str, since: u16| {
-        let value = arguments.take_bool(name)?;
-        if value.is_some() {
-            request.need(since, name)?;
-        }
-        Ok::<_, Error>(value)
-    };
     let chassis_uuid = match arguments.take_uuid("chassis_uuid")? {
         None => None,
         Some(id) => {
@@ -263,17 +246,17 @@ async fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, 
             Some(chassis.id.to_string())
         }
     };
-    let provision_state = match text(arguments, "provision_state", 9)? {
+    let provision_state = match arguments.take_text("provision_state")? {
         None => None,
         Some(name) => Some(
             ProvisionState::parse(&name)
                 .ok_or_else(|| Error::Bad(format!("Provision state \"{name}\" is not valid")))?,
         ),
     };
-    if let Some(host) = text(arguments, "conductor", 49)? {
+    if let Some(host) = arguments.take_text("conductor")? {
         matches_nothing = host != request.api.conductor.host();
     }
-    let fault = text(arguments, "fault", 42)?;
+    let fault = arguments.take_text("fault")?;
     if let Some(fault) = &fault {
         const FAULTS: [&str; 4] = [
             "power failure",
@@ -295,21 +278,23 @@ async fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, 
         instance_uuid: arguments
             .take_uuid("instance_uuid")?
             .map(|id| id.to_string()),
-        instance_name: text(arguments, "instance_name", 104)?,
-        driver: text(arguments, "driver", 16)?,
-        resource_class: text(arguments, "resource_class", 21)?,
-        conductor_group: text(arguments, "conductor_group", 46)?.map(|group| group.to_lowercase()),
-        owner: text(arguments, "owner", 50)?,
-        lessee: text(arguments, "lessee", 65)?,
-        project: text(arguments, "project", 65)?,
+        instance_name: arguments.take_text("instance_name")?,
+        driver: arguments.take_text("driver")?,
+        resource_class: arguments.take_text("resource_class")?,
+        conductor_group: arguments
+            .take_text("conductor_group")?
+            .map(|group| group.to_lowercase()),
+        owner: arguments.take_text("owner")?,
+        lessee: arguments.take_text("lessee")?,
+        project: arguments.take_text("project")?,
         fault,
-        retired: switch(arguments, "retired", 61)?,
-        description_contains: text(arguments, "description_contains", 51)?,
-        shards: text(arguments, "shard", 82)?.map(|list| split(&list)),
-        sharded: switch(arguments, "sharded", 82)?,
-        parent_node: text(arguments, "parent_node", 83)?,
+        retired: arguments.take_bool("retired")?,
+        description_contains: arguments.take_text("description_contains")?,
+        shards: arguments.take_text("shard")?.map(|list| split(&list)),
+        sharded: arguments.take_bool("sharded")?,
+        parent_node: arguments.take_text("parent_node")?,
         chassis_uuid,
-        include_children: switch(arguments, "include_children", 83)?.unwrap_or(false),
+        include_children: arguments.take_bool("include_children")?.unwrap_or(false),
     };
     Ok(Filter {
         nodes,

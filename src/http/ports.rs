@@ -90,22 +90,18 @@ pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
         });
     }
     if let Some(group) = arguments.take_text("portgroup")? {
-        request.need(24, "portgroup")?;
         filter.portgroup = Some(match parts::find::<Portgroup>(request, &group).await {
             Err(Error::BadIdentifier(text)) => return Err(Error::Bad(text)),
             other => other?.part.id,
         });
     }
     if let Some(list) = arguments.take_text("shard")? {
-        request.need(82, "shard")?;
         filter.shards = Some(split(&list));
     }
     if let Some(text) = arguments.take_text("description_contains")? {
-        request.need(97, "description_contains")?;
         filter.description_contains = Some(text);
     }
     if let Some(list) = arguments.take_text("conductor_groups")? {
-        request.need(99, "conductor_groups")?;
         matches_nothing = !has_own_group(request, &list);
     }
     let path = if is_detail { "ports/detail" } else { "ports" };

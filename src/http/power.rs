@@ -16,13 +16,10 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     let target = arguments.need_text("target")?;
     let timeout = arguments.take_integer("timeout")?;
     arguments.finish()?;
-    if let Some(seconds) = timeout {
-        request.need(27, "timeout")?;
-        if !(1..=TIMEOUT_S_MAX).contains(&seconds) {
-            return Err(Error::Bad(format!(
-                "timeout: must be a positive number of seconds, at most {TIMEOUT_S_MAX}."
-            )));
-        }
+    if timeout.is_some_and(|seconds| !(1..=TIMEOUT_S_MAX).contains(&seconds)) {
+        return Err(Error::Bad(format!(
+            "timeout: must be a positive number of seconds, at most {TIMEOUT_S_MAX}."
+        )));
     }
     let change = match target.as_str() {
         "power on" => PowerRequest::Set(PowerState::On),

@@ -14,7 +14,7 @@ use crate::node::steps::DeployStep;
 use crate::node::{Event, Object, ProvisionOptions, Verb};
 
 /// The verbs as clients spell them, with the version each is there since.
-const VERBS: &[(&str, u16, Verb)] = &[
+pub const VERBS: &[(&str, u16, Verb)] = &[
     ("manage", 4, Verb::Manage),
     ("provide", 4, Verb::Provide),
     ("inspect", 6, Verb::Inspect),
@@ -76,7 +76,6 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
                 options.configdrive = configdrive::read(request, ident, value).await?;
             }
             ("deploy_steps", Verb::Active | Verb::Rebuild) => {
-                request.need(69, "deploy_steps")?;
                 options.deploy_steps = deploy_steps(&value).map_err(Error::Bad)?;
             }
             _ => {

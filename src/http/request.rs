@@ -9,8 +9,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::auth::Authenticator;
+use super::endpoints::endpoint::Body;
+use super::endpoints::parameter::Holds;
+use super::endpoints::{Endpoint, TooOld};
 use super::error::Error;
-use super::microversion::Microversion;
+use super::microversion::{Microversion, NO_SUFFIX_SINCE};
 use super::settings::{HttpSettings, Metrics};
 use crate::conductor::Conductor;
 use crate::node::{Node, NodeId, Object, attributes};
@@ -32,6 +35,8 @@ pub struct Api {
 pub struct Request {
     /// What all requests share.
     pub api: Arc<Api>,
+    /// The row of the endpoint it is for.
+    pub endpoint: &'static Endpoint,
     /// The version to serve it with.
     pub microversion: Microversion,
     /// Scheme and host for links, without a slash at the end.
@@ -77,7 +82,7 @@ impl Request {
     /// Body keys and query parameters together.
     ///
     /// # Errors
-    /// As [`Request::document`]; [`Error::Bad`] for a body that is no object, or a parameter given twice.
+    /// As [`Request::body_arguments`]; [`Error::Bad`] for a parameter given twice.
     pub fn arguments(&self) -> Result<Arguments, Error> {
         let mut arguments = self.query_arguments()?;
         for (key, value) in self.body_arguments()?.0 {
@@ -93,34 +98,62 @@ impl Request {
     /// Body keys alone; none if there is no body.
     ///
     /// # Errors
-    /// As [`Request::document`]; [`Error::Bad`] for a body that is no object.
+    /// As [`Request::document`]; [`Error::Bad`] for a body that is no object; those of [`Endpoint::check_parameter`].
     pub fn body_arguments(&self) -> Result<Arguments, Error> {
         if self.body.iter().all(u8::is_ascii_whitespace) {
             return Ok(Arguments::default());
         }
-        match self.document()? {
-            Value::Object(body) => Ok(Arguments(body)),
-            _ => Err(Error::Bad(
+        let Value::Object(body) = self.document()? else {
+            return Err(Error::Bad(
                 "The body must be a JSON object with named arguments.".to_owned(),
-            )),
+            ));
+        };
+        let is_by_name = matches!(self.endpoint.body, Body::Arguments(_));
+        if is_by_name && self.endpoint.too_old != TooOld::SaidByHandler {
+            for name in body.keys() {
+                self.endpoint.check_parameter(name, self.microversion)?;
+            }
         }
+        Ok(Arguments(body))
     }
 
-    /// Query parameters alone.
+    /// Query parameters alone. What holds several texts may also be given several times.
     ///
     /// # Errors
     /// [`Error::Bad`] for a parameter given twice.
     pub fn query_arguments(&self) -> Result<Arguments, Error> {
         let mut arguments = Map::new();
         for (key, value) in &self.query {
-            let value = Value::String(value.clone());
-            if arguments.insert(key.clone(), value).is_some() {
-                return Err(Error::Bad(format!(
-                    "The parameter {key} is given more than once."
-                )));
+            let is_list = || {
+                let mut parameters = self.endpoint.parameters();
+                parameters.any(|known| known.name == key && known.holds == Holds::Texts)
+            };
+            match arguments.get_mut(key) {
+                None => {
+                    arguments.insert(key.clone(), Value::String(value.clone()));
+                }
+                Some(Value::String(list)) if is_list() => {
+                    list.push(',');
+                    list.push_str(value);
+                }
+                Some(_) => {
+                    return Err(Error::Bad(format!(
+                        "The parameter {key} is given more than once."
+                    )));
+                }
             }
         }
         Ok(Arguments(arguments))
+    }
+
+    /// Refuses parameters of the query that the endpoint does not have, or that are younger than the request.
+    ///
+    /// # Errors
+    /// Those of [`Endpoint::check_parameter`].
+    pub fn check_query(&self) -> Result<(), Error> {
+        self.query
+            .iter()
+            .try_for_each(|(name, _)| self.endpoint.check_parameter(name, self.microversion))
     }
 
     /// Refuses a parameter, field or verb that is younger than the request's version.
@@ -162,7 +195,7 @@ impl Request {
         if let Some(node) = reader.node(self.node_ident(text)?).await? {
             return Ok(node);
         }
-        if self.microversion.0 < 91
+        if self.microversion.0 < NO_SUFFIX_SINCE
             && let Some(stem) = text.strip_suffix(".json")
             && let Some(node) = reader.node(self.node_ident(stem)?).await?
         {

@@ -77,6 +77,7 @@ pub fn start(
 struct Served {
     outcome: Result<Reply, Error>,
     resource: Option<&'static Resource>,
+    endpoint: Option<&'static Endpoint>,
     microversion: Option<Microversion>,
 }
 
@@ -92,6 +93,7 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
             resource: endpoints::find(http.path())
                 .ok()
                 .map(|found| found.resource),
+            endpoint: None,
             microversion: None,
         });
     let headers = version_headers(&served);
@@ -106,6 +108,12 @@ async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -
         .resource
         .map_or("unknown", |resource| resource.pattern);
     let status = response.status().as_u16();
+    debug_assert!(
+        served
+            .endpoint
+            .is_none_or(|endpoint| endpoint.statuses().contains(&status)),
+        "{method} {route} answered {status}, which its row does not list: add it to the row's errors"
+    );
     for (name, value) in headers {
         put_header(response.headers_mut(), name, &value);
     }
@@ -176,6 +184,7 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Serv
     let mut served = Served {
         outcome: Err(Error::UnknownPath),
         resource: None,
+        endpoint: None,
         microversion: None,
     };
     let found = endpoints::find(http.path());
@@ -207,6 +216,7 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Serv
             return served;
         }
     };
+    served.endpoint = asked.endpoint;
     served.microversion = Some(microversion);
     served.outcome = handle(http, payload, api, asked, microversion).await;
     served
@@ -265,13 +275,21 @@ async fn handle(
     let base = base(http, &api.settings);
     let request = Request {
         api,
+        endpoint,
         microversion,
         base,
         query,
         body,
         is_form,
     };
-    (endpoint.handler)(&request, &asked.found.names).await
+    if endpoint.too_old != TooOld::SaidByHandler {
+        request.check_query()?;
+    }
+    let mut names = asked.found.names;
+    if microversion.0 < microversion::NO_SUFFIX_SINCE {
+        names.drop_suffix_of_uuids();
+    }
+    (endpoint.handler)(&request, &names).await
 }
 
 /// The answer of an endpoint to requests older than it.

@@ -360,23 +360,25 @@ pub fn lookup_node(node: &Node, base: &str) -> Value {
     })
 }
 
+/// The fields of a node's states, in order.
+pub const STATES: [&str; 11] = [
+    "console_enabled",
+    "last_error",
+    "power_state",
+    "target_power_state",
+    "provision_state",
+    "target_provision_state",
+    "provision_updated_at",
+    "raid_config",
+    "target_raid_config",
+    "boot_mode",
+    "secure_boot",
+];
+
 /// The states of a node.
 pub fn states(node: &Node, frame: Frame<'_>) -> Document {
-    const NAMES: [&str; 11] = [
-        "console_enabled",
-        "last_error",
-        "power_state",
-        "target_power_state",
-        "provision_state",
-        "target_provision_state",
-        "provision_updated_at",
-        "raid_config",
-        "target_raid_config",
-        "boot_mode",
-        "secure_boot",
-    ];
     let mut document = Document::default();
-    for name in NAMES {
+    for name in STATES {
         for field in NODE_FIELDS.iter().filter(|field| field.name == name) {
             if field.since <= frame.microversion.0 {
                 document.put(field.name, (field.value)(node, frame));

@@ -24,7 +24,7 @@ pub struct NewPort {
 }
 
 /// Fields that can be set, with the microversion each is there since.
-const FIELDS: &[(&str, u16)] = &[
+pub const FIELDS: &[(&str, u16)] = &[
     ("address", 1),
     ("extra", 1),
     ("local_link_connection", 19),

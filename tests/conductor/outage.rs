@@ -31,7 +31,7 @@ async fn change(
 ) -> (u16, Option<String>) {
     let answer = reqwest::Client::new()
         .request(method, format!("{}{path}", site.api.url))
-        .header("X-OpenStack-Ironic-API-Version", "1.110")
+        .header("X-OpenStack-Ironic-API-Version", "1.115")
         .json(&body)
         .send()
         .await

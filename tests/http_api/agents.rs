@@ -120,7 +120,7 @@ async fn the_token_is_given_until_the_first_heartbeat_and_masked_after() {
     let token = first["config"]["agent_token"].as_str().unwrap().to_owned();
     assert_eq!(token.len(), 43);
     // A lost answer is repeated; an agent that could not read the version document gets it too.
-    for version in ["1.110", "1.31"] {
+    for version in ["1.115", "1.31"] {
         assert_eq!(
             lookup(&server, version).await.json()["config"]["agent_token"],
             *token
@@ -142,7 +142,7 @@ async fn the_token_is_given_until_the_first_heartbeat_and_masked_after() {
     assert!(answer.body.is_empty());
     assert_eq!(answer.header("content-length"), Some("0"));
     assert_eq!(answer.header("content-type"), None);
-    for version in ["1.22", "1.62", "1.110"] {
+    for version in ["1.22", "1.62", "1.115"] {
         let again = lookup(&server, version).await.has_status(200);
         assert_eq!(again.json()["config"]["agent_token"], "******");
         assert!(!String::from_utf8(again.body).unwrap().contains(&token));

@@ -17,13 +17,13 @@ async fn malformed_json_names_line_and_column() {
         ("\u{0}", "line 1"),
     ] {
         let answer = server
-            .raw("POST", "/v1/nodes", &at("1.110"), body.as_bytes())
+            .raw("POST", "/v1/nodes", &at("1.115"), body.as_bytes())
             .await;
         let text = answer.has_status(400).fault_string();
         assert!(text.contains(place), "{body:?}: {text}");
     }
     let bytes = server
-        .raw("POST", "/v1/nodes", &at("1.110"), b"{\"driver\": \"\xff\"}")
+        .raw("POST", "/v1/nodes", &at("1.115"), b"{\"driver\": \"\xff\"}")
         .await;
     bytes.has_status(400).fault_string();
     assert_eq!(server.node_count().await, 0);
@@ -38,7 +38,7 @@ async fn any_content_type_but_a_form_is_read_as_json() {
         "text/plain",
         "application/octet-stream",
     ] {
-        let headers = format!("Content-Type: {kind}\r\n{}", at("1.110"));
+        let headers = format!("Content-Type: {kind}\r\n{}", at("1.115"));
         server
             .raw("POST", "/v1/nodes", &headers, body)
             .await
@@ -46,7 +46,7 @@ async fn any_content_type_but_a_form_is_read_as_json() {
     }
     let headers = format!(
         "Content-Type: application/x-www-form-urlencoded\r\n{}",
-        at("1.110")
+        at("1.115")
     );
     let answer = server
         .raw("POST", "/v1/nodes", &headers, b"driver=fake-hardware")
@@ -70,7 +70,7 @@ async fn too_deep_and_too_big_bodies_are_refused() {
     };
     let post = async |body: String| {
         server
-            .raw("POST", "/v1/nodes", &at("1.110"), body.as_bytes())
+            .raw("POST", "/v1/nodes", &at("1.115"), body.as_bytes())
             .await
     };
     post(nested(25)).await.has_status(201);
@@ -85,7 +85,7 @@ async fn too_deep_and_too_big_bodies_are_refused() {
     answer.has_status(413).fault_string();
     // Without a length in front, the body is counted as it comes.
     let chunk = format!("1400\r\n{}\r\n0\r\n\r\n", "x".repeat(0x1400));
-    let headers = format!("Transfer-Encoding: chunked\r\n{}", at("1.110"));
+    let headers = format!("Transfer-Encoding: chunked\r\n{}", at("1.115"));
     let answer = server
         .chunked("POST", "/v1/nodes", &headers, chunk.as_bytes())
         .await;

@@ -15,12 +15,12 @@ async fn discovery_needs_no_version_and_says_the_range() {
         );
         assert_eq!(
             answer.header("X-OpenStack-Ironic-API-Maximum-Version"),
-            Some("1.110")
+            Some("1.115")
         );
         assert_eq!(answer.header("X-OpenStack-Ironic-API-Version"), Some("1.1"));
     }
     let root = server.raw("GET", "/", "", b"").await.json();
-    assert_eq!(root["default_version"]["version"], "1.110");
+    assert_eq!(root["default_version"]["version"], "1.115");
     assert_eq!(
         root["versions"][0]["links"][0]["href"],
         "http://upbeat.test:6385/v1/"
@@ -58,7 +58,7 @@ async fn versions_are_negotiated() {
     };
     assert_eq!(served(String::new()).await, "1.1");
     assert_eq!(served(at("1.62")).await, "1.62");
-    assert_eq!(served(at("latest")).await, "1.110");
+    assert_eq!(served(at("latest")).await, "1.115");
     let both = format!("{}OpenStack-API-Version: baremetal 1.80\r\n", at("1.5"));
     assert_eq!(served(both).await, "1.80");
     let other = "OpenStack-API-Version: compute 2.1\r\n".to_owned();
@@ -68,7 +68,7 @@ async fn versions_are_negotiated() {
 #[actix_web::test]
 async fn versions_out_of_range_and_malformed_are_406() {
     let server = server().await;
-    for version in ["1.111", "1.0", "2.1", "9.99"] {
+    for version in ["1.116", "1.0", "2.1", "9.99"] {
         let answer = server
             .raw("GET", "/v1/nodes", &at(version), b"")
             .await
@@ -76,7 +76,7 @@ async fn versions_out_of_range_and_malformed_are_406() {
         answer.is_routing_failure();
         assert_eq!(
             answer.header("X-OpenStack-Ironic-API-Maximum-Version"),
-            Some("1.110")
+            Some("1.115")
         );
         assert_eq!(
             answer.header("X-OpenStack-Ironic-API-Minimum-Version"),
@@ -241,7 +241,7 @@ async fn basic_authentication_leaves_discovery_agents_and_health_open() {
         assert_eq!(answer.json()["error"]["code"], 401);
         assert!(answer.json()["error"]["message"].is_string());
     }
-    let with = |credentials: &str| format!("Authorization: {credentials}\r\n{}", at("1.110"));
+    let with = |credentials: &str| format!("Authorization: {credentials}\r\n{}", at("1.115"));
     let basic = |pair: &str| with(&format!("Basic {}", STANDARD.encode(pair)));
     let wrong = server
         .raw("GET", "/v1/nodes", &basic("ada:byron"), b"")

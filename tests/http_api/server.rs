@@ -146,7 +146,7 @@ impl Server {
     /// Sends a request with the youngest version.
     pub async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
-        self.raw(method, path, &at("1.110"), body.as_bytes()).await
+        self.raw(method, path, &at("1.115"), body.as_bytes()).await
     }
 
     pub async fn get(&self, path: &str) -> Answer {

@@ -11,7 +11,7 @@ use super::machine::{Agent, Machine};
 use super::{eventually, free_port, tail};
 
 /// The API version the tests speak: the lowest that has all they need.
-const API_VERSION: &str = "1.110";
+const API_VERSION: &str = "1.115";
 const VERSION_HEADER: &str = "X-OpenStack-Ironic-API-Version";
 
 /// A running conductor; ended when dropped.

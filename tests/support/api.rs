@@ -56,7 +56,7 @@ impl Api {
         let mut request = self
             .client
             .request(method.parse().unwrap(), format!("{}{path}", self.url))
-            .header("X-OpenStack-Ironic-API-Version", "1.110");
+            .header("X-OpenStack-Ironic-API-Version", "1.115");
         if let Some(body) = body {
             request = request.json(body);
         }

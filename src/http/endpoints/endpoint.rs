@@ -7,8 +7,9 @@ use futures_util::future::LocalBoxFuture;
 
 use super::parameter::Parameter;
 use crate::http::error::Error;
+use crate::http::microversion::Microversion;
 use crate::http::reply::Reply;
-use crate::http::request::Request;
+use crate::http::request::{Request, parse_uuid};
 
 /// The methods that mean something here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +70,17 @@ impl Names {
     pub fn second(&self) -> &str {
         self.0.get(1).map_or("", String::as_str)
     }
+
+    /// Drops a `.json` behind UUIDs, which old clients write. Behind names it is dropped by whoever knows that there is no such
+    /// name.
+    pub fn drop_suffix_of_uuids(&mut self) {
+        for name in &mut self.0 {
+            let stem = name.strip_suffix(".json");
+            if let Some(stem) = stem.filter(|stem| parse_uuid(stem).is_some()) {
+                *name = stem.to_owned();
+            }
+        }
+    }
 }
 
 /// What carries a request out.
@@ -85,6 +97,17 @@ pub enum TooOld {
     NotAcceptable(&'static str),
     /// The handler says it itself, because something else is checked before.
     SaidByHandler,
+}
+
+impl TooOld {
+    /// The status older requests get.
+    pub fn status(self) -> u16 {
+        match self {
+            TooOld::NotFound | TooOld::SaidByHandler => 404,
+            TooOld::MethodNotAllowed => 405,
+            TooOld::NotAcceptable(_) => 406,
+        }
+    }
 }
 
 /// Who may call.
@@ -107,6 +130,19 @@ pub enum Versions {
     Told,
     /// It is no part of the Bare Metal API and has none.
     None,
+}
+
+/// What the body of a request may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// A document of this schema.
+    Document(&'static str),
+    /// A document of this schema, or nothing.
+    Optional(&'static str),
+    /// An object with these arguments, in groups; each may stand in the query as well.
+    Arguments(&'static [&'static [Parameter]]),
 }
 
 /// What an answer that went well holds.
@@ -142,16 +178,17 @@ pub struct Endpoint {
     pub too_old: TooOld,
     /// The parameters its query may have, in groups.
     pub query: &'static [&'static [Parameter]],
-    /// The schema of its body, if it takes one.
-    pub body: Option<&'static str>,
+    /// What its body may hold.
+    pub body: Body,
     /// The status when all went well.
     pub status: u16,
+    /// All may go well with 202 and no body as well.
+    pub may_be_accepted: bool,
     /// What comes back then.
     pub answer: Answer,
     /// Statuses of failures beyond those that every endpoint may answer.
     pub errors: &'static [u16],
     /// What it does, in a line.
-    #[allow(dead_code, reason = "for whoever reads the rows")]
     pub about: &'static str,
     /// Who may call.
     pub access: Access,
@@ -173,8 +210,9 @@ const fn endpoint(
         since: 1,
         too_old: TooOld::NotFound,
         query: &[],
-        body: None,
+        body: Body::None,
         status,
+        may_be_accepted: false,
         answer: Answer::Empty,
         errors: &[],
         about,
@@ -229,13 +267,31 @@ impl Endpoint {
 
     /// It takes a body of this schema.
     pub const fn takes(mut self, schema: &'static str) -> Endpoint {
-        self.body = Some(schema);
+        self.body = Body::Document(schema);
+        self
+    }
+
+    /// It takes a body of this schema, or none.
+    pub const fn may_take(mut self, schema: &'static str) -> Endpoint {
+        self.body = Body::Optional(schema);
+        self
+    }
+
+    /// It takes these arguments, in its body or in its query.
+    pub const fn arguments(mut self, groups: &'static [&'static [Parameter]]) -> Endpoint {
+        self.body = Body::Arguments(groups);
         self
     }
 
     /// When all went well it answers this status.
     pub const fn status(mut self, status: u16) -> Endpoint {
         self.status = status;
+        self
+    }
+
+    /// It may also answer 202 without a body, because the work goes on.
+    pub const fn or_accepted(mut self) -> Endpoint {
+        self.may_be_accepted = true;
         self
     }
 
@@ -285,5 +341,50 @@ impl Endpoint {
     pub const fn without_versions(mut self) -> Endpoint {
         self.versions = Versions::None;
         self
+    }
+
+    /// Its parameters: those of its query, and the arguments that may stand there as well.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
+        let arguments = match self.body {
+            Body::Arguments(groups) => groups,
+            Body::None | Body::Document(_) | Body::Optional(_) => &[],
+        };
+        self.query
+            .iter()
+            .chain(arguments)
+            .copied()
+            .flat_map(|group| group.iter())
+    }
+
+    /// Refuses a parameter it does not have, or that is younger than the request.
+    ///
+    /// # Errors
+    /// [`Error::Bad`], [`Error::TooNew`].
+    pub fn check_parameter(&self, name: &str, microversion: Microversion) -> Result<(), Error> {
+        match self.parameters().find(|known| known.name == name) {
+            None => Err(Error::Bad(format!("Unexpected arguments: {name}"))),
+            Some(known) => known.check_age(microversion),
+        }
+    }
+
+    /// Every status it may answer, in order.
+    pub fn statuses(&self) -> Vec<u16> {
+        let mut statuses = vec![self.status, 400, 408, 413, 500, 503];
+        statuses.extend(self.errors);
+        if self.may_be_accepted {
+            statuses.push(202);
+        }
+        if self.access == Access::Users {
+            statuses.push(401);
+        }
+        if self.versions == Versions::Spoken {
+            statuses.extend([404, 406]);
+        }
+        if self.too_old == TooOld::MethodNotAllowed {
+            statuses.push(405);
+        }
+        statuses.sort_unstable();
+        statuses.dedup();
+        statuses
     }
 }

@@ -22,6 +22,40 @@ const DEVICE_TYPES: &[Parameter] = &[parameter(
     "Only these drives; without it, all.",
 )];
 
+const BOOT_DEVICE: &[Parameter] = &[
+    parameter("boot_device", Holds::Text, 1, "The device.").required(),
+    parameter(
+        "persistent",
+        Holds::Bool,
+        1,
+        "For every boot, not only for the next one.",
+    ),
+];
+
+const BOOT_MODE: &[Parameter] =
+    &[parameter("target", Holds::OneOf(&["bios", "uefi"]), 76, "The mode.").required()];
+
+const SECURE_BOOT: &[Parameter] = &[parameter("target", Holds::Bool, 76, "On or off.").required()];
+
+const CONSOLE: &[Parameter] = &[parameter("enabled", Holds::Bool, 1, "On or off.").required()];
+
+const MEDIA: &[Parameter] = &[
+    parameter(
+        "device_type",
+        Holds::OneOf(&["cdrom", "disk", "floppy"]),
+        89,
+        "The drive.",
+    )
+    .required(),
+    parameter("image_url", Holds::Text, 89, "Where the image lies.").required(),
+    parameter(
+        "image_download_source",
+        Holds::Text,
+        89,
+        "How the machine is to get at it.",
+    ),
+];
+
 const METHOD: &[Parameter] = &[parameter(
     "method",
     Holds::Text,
@@ -46,7 +80,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "Sets the boot device.",
         |r, of| Box::pin(management::set_boot_device(r, of.first())),
     )
-    .takes("BootDeviceRequest")
+    .arguments(&[BOOT_DEVICE])
     .status(204)
     .errors(&[409]),
     get(
@@ -61,7 +95,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(management::inject_nmi(r, of.first())),
     )
     .since(29)
-    .takes("Nothing")
     .status(204)
     .errors(&[409]),
     put(
@@ -70,7 +103,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(machine_states::set_boot_mode(r, of.first())),
     )
     .since(76)
-    .takes("BootModeRequest")
+    .arguments(&[BOOT_MODE])
     .errors(&[409]),
     put(
         "/v1/nodes/{node}/states/secure_boot",
@@ -78,7 +111,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(machine_states::set_secure_boot(r, of.first())),
     )
     .since(76)
-    .takes("SecureBootRequest")
+    .arguments(&[SECURE_BOOT])
     .errors(&[409]),
     get(
         "/v1/nodes/{node}/states/console",
@@ -91,7 +124,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "Switches the console.",
         |r, of| Box::pin(machine_states::set_console(r, of.first())),
     )
-    .takes("ConsoleRequest")
+    .arguments(&[CONSOLE])
     .errors(&[409]),
     put(
         "/v1/nodes/{node}/states/raid",
@@ -139,7 +172,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(media::insert(r, of.first())),
     )
     .since(89)
-    .takes("VirtualMediaRequest")
+    .arguments(&[MEDIA])
     .status(204)
     .errors(&[409]),
     delete(
@@ -149,7 +182,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .since(89)
     .query(&[DEVICE_TYPES])
-    .takes("DeviceTypes")
+    .may_take("DeviceTypes")
     .errors(&[409]),
     get(
         "/v1/nodes/{node}/bios",
@@ -158,14 +191,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .since(40)
     .query(&[REGISTRY])
-    .shows("BiosSettings"),
+    .lists("bios", "BiosSetting"),
     get(
         "/v1/nodes/{node}/bios/{setting}",
         "Shows a BIOS setting.",
         |r, of| Box::pin(bios::show(r, of.first(), of.second())),
     )
     .since(40)
-    .shows("BiosSetting"),
+    .shows("NamedBiosSetting"),
     get(
         "/v1/nodes/{node}/firmware",
         "Lists the firmware of a node.",
@@ -173,7 +206,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .since(86)
     .query(&[FIELDS, DETAIL])
-    .shows("Firmware"),
+    .lists("firmware", "FirmwareComponent"),
     get(
         "/v1/nodes/{node}/vendor_passthru/methods",
         "Lists the vendor methods of a node.",
@@ -186,6 +219,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .query(&[METHOD])
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     get(
         "/v1/nodes/{node}/vendor_passthru/{method}",
@@ -194,74 +228,83 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     post("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
         Box::pin(vendor::call(r, of.first(), "POST", None))
     })
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     post(
         "/v1/nodes/{node}/vendor_passthru/{method}",
         CALL,
         |r, of| Box::pin(vendor::call(r, of.first(), "POST", Some(of.second()))),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     put("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
         Box::pin(vendor::call(r, of.first(), "PUT", None))
     })
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     put(
         "/v1/nodes/{node}/vendor_passthru/{method}",
         CALL,
         |r, of| Box::pin(vendor::call(r, of.first(), "PUT", Some(of.second()))),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     patch("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
         Box::pin(vendor::call(r, of.first(), "PATCH", None))
     })
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     patch(
         "/v1/nodes/{node}/vendor_passthru/{method}",
         CALL,
         |r, of| Box::pin(vendor::call(r, of.first(), "PATCH", Some(of.second()))),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     delete("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
         Box::pin(vendor::call(r, of.first(), "DELETE", None))
     })
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     delete(
         "/v1/nodes/{node}/vendor_passthru/{method}",
         CALL,
         |r, of| Box::pin(vendor::call(r, of.first(), "DELETE", Some(of.second()))),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer")
+    .or_accepted()
     .errors(&[409]),
     get(
         "/v1/drivers/{driver}/raid/logical_disk_properties",
@@ -298,7 +341,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     post(
@@ -306,7 +349,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         CALL_OF_DRIVER,
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     put(
@@ -315,7 +358,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     put(
@@ -323,7 +366,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         CALL_OF_DRIVER,
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     patch(
@@ -332,7 +375,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     patch(
@@ -340,7 +383,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         CALL_OF_DRIVER,
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     delete(
@@ -349,7 +392,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
     .query(&[METHOD])
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
     delete(
@@ -357,7 +400,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         CALL_OF_DRIVER,
         |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
     )
-    .takes("VendorArguments")
+    .may_take("VendorArguments")
     .status(200)
     .shows("VendorAnswer"),
 ];

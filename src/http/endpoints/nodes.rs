@@ -92,6 +92,71 @@ const RESET_INTERFACES: &[Parameter] = &[parameter(
     "With a new driver: interfaces that are not named get that driver's defaults.",
 )];
 
+const PROVISION: &[Parameter] = &[
+    parameter("target", Holds::Text, 1, "The verb.").required(),
+    parameter(
+        "configdrive",
+        Holds::Any,
+        1,
+        "For active and rebuild: the config drive, its URL, or what it is to be made of (1.56).",
+    ),
+    parameter(
+        "clean_steps",
+        Holds::Any,
+        15,
+        "For clean: the steps, in order.",
+    ),
+    parameter(
+        "rescue_password",
+        Holds::Text,
+        38,
+        "For rescue: the password of the rescue system.",
+    ),
+    parameter(
+        "deploy_steps",
+        Holds::Any,
+        69,
+        "For active and rebuild: further steps.",
+    ),
+    parameter(
+        "disable_ramdisk",
+        Holds::Bool,
+        70,
+        "For clean, and for service (1.108): without booting an agent.",
+    ),
+    parameter(
+        "service_steps",
+        Holds::Any,
+        87,
+        "For service: the steps, in order.",
+    ),
+    parameter(
+        "runbook",
+        Holds::Ident,
+        92,
+        "For clean and service: the runbook with the steps.",
+    ),
+];
+
+const POWER: &[Parameter] = &[
+    parameter(
+        "target",
+        Holds::OneOf(&[
+            "power on",
+            "power off",
+            "rebooting",
+            "soft power off",
+            "soft rebooting",
+        ]),
+        1,
+        "The change; soft ones are there since 1.27.",
+    )
+    .required(),
+    parameter("timeout", Holds::Count, 27, "How many seconds it may take."),
+];
+
+const MAINTENANCE: &[Parameter] = &[parameter("reason", Holds::Text, 1, "Why.")];
+
 /// The rows.
 pub const ENDPOINTS: &[Endpoint] = &[
     get("/v1/nodes", "Lists nodes.", |r, _| {
@@ -138,21 +203,21 @@ pub const ENDPOINTS: &[Endpoint] = &[
         "Starts a provision verb.",
         |r, of| Box::pin(provision::change(r, of.first())),
     )
-    .takes("ProvisionRequest")
+    .arguments(&[PROVISION])
     .errors(&[403, 409]),
     put(
         "/v1/nodes/{node}/states/power",
         "Changes the power state.",
         |r, of| Box::pin(power::change(r, of.first())),
     )
-    .takes("PowerRequest")
+    .arguments(&[POWER])
     .errors(&[409]),
     put(
         "/v1/nodes/{node}/maintenance",
         "Puts a node into maintenance.",
         |r, of| Box::pin(maintenance::set(r, of.first())),
     )
-    .takes("MaintenanceRequest")
+    .arguments(&[MAINTENANCE])
     .errors(&[409]),
     delete(
         "/v1/nodes/{node}/maintenance",

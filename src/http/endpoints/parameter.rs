@@ -1,4 +1,7 @@
-//! Parameters of queries as data. Pure.
+//! Parameters of queries and arguments of bodies as data. Pure.
+
+use crate::http::error::Error;
+use crate::http::microversion::Microversion;
 
 /// What a parameter holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +20,8 @@ pub enum Holds {
     Texts,
     /// One of these words.
     OneOf(&'static [&'static str]),
+    /// Any JSON; arguments of bodies only.
+    Any,
 }
 
 /// A parameter a query may have.
@@ -30,6 +35,44 @@ pub struct Parameter {
     pub since: u16,
     /// What it does, in a line.
     pub about: &'static str,
+    /// It must be there.
+    pub is_required: bool,
+    /// Older requests with it are bad (400), not unacceptable (406).
+    is_bad_when_young: bool,
+}
+
+impl Parameter {
+    /// It must be there.
+    pub const fn required(mut self) -> Parameter {
+        self.is_required = true;
+        self
+    }
+
+    /// Older requests with it get 400 instead of 406.
+    pub const fn bad_when_young(mut self) -> Parameter {
+        self.is_bad_when_young = true;
+        self
+    }
+
+    /// Refuses it in a request that is older.
+    ///
+    /// # Errors
+    /// [`Error::TooNew`]; [`Error::Bad`] where clients know that answer.
+    pub fn check_age(&self, microversion: Microversion) -> Result<(), Error> {
+        if self.since <= microversion.0 {
+            Ok(())
+        } else if self.is_bad_when_young {
+            Err(Error::Bad(format!(
+                "{}: this parameter needs version 1.{} or newer.",
+                self.name, self.since
+            )))
+        } else {
+            Err(Error::TooNew {
+                what: self.name.to_owned(),
+                since: self.since,
+            })
+        }
+    }
 }
 
 /// A parameter that is there since 1.`since`.
@@ -44,6 +87,8 @@ pub const fn parameter(
         holds,
         since,
         about,
+        is_required: false,
+        is_bad_when_young: false,
     }
 }
 
@@ -84,4 +129,5 @@ pub const DETAIL: &[Parameter] = &[parameter(
     Holds::Bool,
     43,
     "Show full objects; not together with fields.",
-)];
+)
+.bad_when_young()];

@@ -2,7 +2,7 @@
 
 use super::endpoint::{Endpoint, TooOld, get, post};
 use super::parameter::{Holds, Parameter, parameter};
-use crate::http::{discovery, health, ramdisk};
+use crate::http::{discovery, health, openapi, ramdisk};
 
 const LOOKUP: &[Parameter] = &[
     parameter(
@@ -12,6 +12,39 @@ const LOOKUP: &[Parameter] = &[
         "MAC addresses of the machine.",
     ),
     parameter("node_uuid", Holds::Uuid, 22, "The node, if it is known."),
+];
+
+const HEARTBEAT: &[Parameter] = &[
+    parameter(
+        "callback_url",
+        Holds::Text,
+        22,
+        "Where the agent can be reached.",
+    )
+    .required(),
+    parameter("agent_token", Holds::Text, 62, "The token the lookup gave."),
+    parameter("agent_version", Holds::Text, 36, "The agent's version.").bad_when_young(),
+    parameter(
+        "agent_verify_ca",
+        Holds::Text,
+        68,
+        "The certificate the agent's server shows, as PEM.",
+    )
+    .bad_when_young(),
+    parameter(
+        "agent_status",
+        Holds::OneOf(&["start", "end", "error"]),
+        72,
+        "What an agent that works by itself has come to.",
+    )
+    .bad_when_young(),
+    parameter(
+        "agent_status_message",
+        Holds::Text,
+        72,
+        "The same in words.",
+    )
+    .bad_when_young(),
 ];
 
 /// The rows.
@@ -45,14 +78,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .since(22)
     .too_old(TooOld::SaidByHandler)
-    .takes("Heartbeat")
+    .arguments(&[HEARTBEAT])
     .status(202)
     .errors(&[403, 409])
     .for_agents(),
     get("/metrics", "Measurements, for Prometheus.", |r, _| {
         Box::pin(health::metrics(r))
     })
-    .tells("text/plain")
+    .tells("application/openmetrics-text")
     .without_versions(),
     get("/health/live", "The process answers.", |r, _| {
         Box::pin(health::alive(r))
@@ -66,6 +99,20 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, _| Box::pin(health::ready(r)),
     )
     .shows("Ready")
+    .for_everybody()
+    .without_versions(),
+    get(
+        "/openapi.json",
+        "This API as an OpenAPI document.",
+        |r, _| Box::pin(openapi::show(r)),
+    )
+    .shows("OpenApi")
+    .for_everybody()
+    .without_versions(),
+    get("/docs", "A page to read that document.", |r, _| {
+        Box::pin(openapi::page(r))
+    })
+    .tells("text/html")
     .for_everybody()
     .without_versions(),
 ];

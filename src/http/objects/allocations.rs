@@ -48,10 +48,6 @@ impl Served for Allocation {
     }
 
     async fn filter(request: &Request, arguments: &mut Arguments) -> Result<RecordFilter, Error> {
-        let owner = arguments.take_text("owner")?;
-        if owner.is_some() {
-            request.need(60, "owner")?;
-        }
         let node = match arguments.take_text("node")? {
             None => None,
             Some(ident) => Some(match request.node(&ident).await {
@@ -61,7 +57,7 @@ impl Served for Allocation {
         };
         Ok(RecordFilter {
             names: None,
-            owner,
+            owner: arguments.take_text("owner")?,
             state: arguments.take_text("state")?,
             resource_class: arguments.take_text("resource_class")?,
             node,

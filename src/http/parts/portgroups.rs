@@ -69,11 +69,9 @@ impl Served for Portgroup {
             filter.claim = Some(address);
         }
         if let Some(list) = arguments.take_text("shard")? {
-            request.need(106, "shard")?;
             filter.shards = Some(split(&list));
         }
         if let Some(list) = arguments.take_text("conductor_groups")? {
-            request.need(99, "conductor_groups")?;
             if !ports::has_own_group(request, &list) {
                 return Ok(None);
             }

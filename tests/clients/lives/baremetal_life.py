@@ -124,7 +124,7 @@ def deploy(life, cli):
         " --instance-info image_disk_format=raw"
     )
     table = cli.list("node validate life")
-    results = {row["Interface"]: row["Result"] for row in table}
+    results = {row["interface"]: row["result"] for row in table}
     life.expect("boot is valid", results.get("boot"), True)
     life.expect("deploy is valid", results.get("deploy"), True)
     with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as drive:

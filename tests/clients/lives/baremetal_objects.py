@@ -111,7 +111,7 @@ def port_groups(life, cli, uuids):
     cli.show(f"port create 52:54:00:1f:02:02 --node {uuids[0]} --port-group {group['uuid']}", portgroup_uuid=group["uuid"])
     cli.list("port list --port-group bond0", rows=1)
     cli.refused("port group delete bond0", Has("port"))
-    port = cli.list("port list --port-group bond0", rows=1)[0]["UUID"]
+    port = cli.list("port list --port-group bond0", rows=1)[0]["uuid"]
     cli.do(f"port delete {port}")
     cli.do("port group unset bond0 --extra a --address")
     cli.show("port group show bond0", extra={}, address=None)
@@ -177,7 +177,7 @@ def allocations(life, cli, uuids):
     cli.list("allocation list", rows=0)
     cli.show("node show n2", instance_uuid=None, allocation_uuid=None)
     cli.show("allocation create --resource-class metal --candidate-node n3 --wait 30", node_uuid=uuids[2])
-    one = cli.list("allocation list", rows=1)[0]["UUID"]
+    one = cli.list("allocation list", rows=1)[0]["uuid"]
     cli.do(f"allocation delete {one}")
 
 

@@ -10,6 +10,7 @@ import io
 import json
 import os
 import shlex
+import signal
 import sys
 import tempfile
 import time
@@ -41,7 +42,7 @@ class Cli:
     def show(self, typed, must=True, **wanted):
         """A command that prints one thing; compares the named columns and returns them all."""
         out = self.do(f"{typed} -f json", must)
-        thing = parsed(out) or {}
+        thing = named(parsed(out) or {})
         self.compare(thing, wanted)
         return thing
 
@@ -52,6 +53,7 @@ class Cli:
         if not isinstance(table, list):
             self.life.expect("a table", out, "a list in JSON", must)
             return []
+        table = [named(row) for row in table]
         if rows is not None:
             self.life.expect("rows", len(table), rows)
         if wanted:
@@ -87,10 +89,13 @@ class Cli:
         return seen
 
     def compare(self, thing, wanted):
-        # Columns are called now uuid, now UUID, now Provisioning State.
-        columns = {name.lower().replace(" ", "_"): value for name, value in thing.items()}
         for name, value in wanted.items():
-            self.life.expect(name, columns.get(name), value)
+            self.life.expect(name, thing.get(name), value)
+
+
+def named(thing):
+    """The same with one way to write names: columns are called now uuid, now UUID, now Provisioning State."""
+    return {name.lower().replace(" ", "_"): value for name, value in thing.items()}
 
 
 def parsed(out):
@@ -118,9 +123,9 @@ def run(typed):
 
 
 def in_child(words):
-    import signal
-
     signal.alarm(SECONDS_MAX)
+    # Which options there are depends on what was typed, and the client looks here.
+    sys.argv = ["baremetal", *words]
     try:
         status = shell.main(words)
     except SystemExit as end:

@@ -107,6 +107,8 @@ class Life:
             tell(self, *what)
         except Ended:
             print("  The rest of this part is left out.")
+        except Exception as error:  # Something is not there that should be: others can be looked at nevertheless.
+            self.surprise(f"{type(error).__name__}: {error}")
 
     def does(self, what):
         """Says what is done next."""
