@@ -121,6 +121,7 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
                     "base64",
                     "bcrypt",
                     "getrandom",
+                    "flate2",
                     "sha2",
                     "ipnet",
                 ]),

@@ -71,10 +71,10 @@ impl Served for Portgroup {
         if let Some(list) = arguments.take_text("shard")? {
             filter.shards = Some(split(&list));
         }
-        if let Some(list) = arguments.take_text("conductor_groups")? {
-            if !ports::has_own_group(request, &list) {
-                return Ok(None);
-            }
+        if let Some(list) = arguments.take_text("conductor_groups")?
+            && !ports::has_own_group(request, &list)
+        {
+            return Ok(None);
         }
         Ok(Some(filter))
     }
