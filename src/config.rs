@@ -86,6 +86,18 @@ pub struct Conductor {
     pub mailbox_messages_max: usize,
     /// Seconds an agent may be silent during a deploy; 0: for ever.
     pub deploy_callback_timeout: u64,
+    /// The same during a cleaning.
+    pub clean_callback_timeout: u64,
+    /// The same during a service.
+    pub service_callback_timeout: u64,
+    /// The same during a rescue.
+    pub rescue_callback_timeout: u64,
+    /// Seconds until an agent must have told what it finds in its machine, booting included; 0: for ever.
+    pub inspect_wait_timeout: u64,
+    /// Nodes are cleaned on their way to `available`, unless they say otherwise.
+    pub automated_clean: bool,
+    /// A machine is switched off when a step of its cleaning has failed.
+    pub poweroff_in_cleanfail: bool,
     /// Seconds a driver may take for one call; 0: no limit.
     pub power_state_change_timeout: u64,
     /// Seconds a machine may take to go off by itself before it is switched off.
@@ -201,6 +213,12 @@ impl Default for Conductor {
             arbiters: 2,
             mailbox_messages_max: 64,
             deploy_callback_timeout: 1800,
+            clean_callback_timeout: 1800,
+            service_callback_timeout: 1800,
+            rescue_callback_timeout: 1800,
+            inspect_wait_timeout: 1800,
+            automated_clean: true,
+            poweroff_in_cleanfail: false,
             power_state_change_timeout: 60,
             soft_power_off_wait: 35,
             write_image_limit: 21_600,
@@ -301,6 +319,12 @@ impl Config {
         let ms = |seconds: u64| i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
         Limits {
             deploy_callback_timeout_ms: ms(self.conductor.deploy_callback_timeout),
+            clean_callback_timeout_ms: ms(self.conductor.clean_callback_timeout),
+            service_callback_timeout_ms: ms(self.conductor.service_callback_timeout),
+            rescue_callback_timeout_ms: ms(self.conductor.rescue_callback_timeout),
+            inspect_wait_timeout_ms: ms(self.conductor.inspect_wait_timeout),
+            automated_clean: self.conductor.automated_clean,
+            poweroff_in_cleanfail: self.conductor.poweroff_in_cleanfail,
             write_image_limit_ms: ms(self.conductor.write_image_limit),
             command_limit_ms: ms(self.conductor.command_limit),
             driver_limit_ms: ms(self.conductor.power_state_change_timeout),

@@ -7,9 +7,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Map, Value, json};
 use upbeat::agent::{command_body, wire};
-use upbeat::command::{Command, CommandId, Request, Status};
-use upbeat::node::deploy::{Deploy, DeployPhase};
-use upbeat::node::steps::{agent_steps, merge};
+use upbeat::command::{Command, CommandId, Request, Status, StepsOf};
+use upbeat::node::steps::{agent_steps, by_wish_and_priority, core_steps};
+use upbeat::node::work::{Work, WorkKind, WorkPhase};
 use upbeat::node::{Attributes, BootMode, Node, Port, Power, PowerState, Provision, Session};
 use upbeat::timestamp::Timestamp;
 
@@ -226,48 +226,28 @@ fn recorded_deploy(name: &str) -> Recorded {
         proved_alive_at: None,
     });
     node.ports = sent["ports"].as_array().unwrap().iter().map(port).collect();
-    node.provision = Provision::Deploying(Box::new(Deploy {
-        started_at: at,
-        phase: DeployPhase::ReadingSteps,
-        boot_mode: BootMode::Bios,
-        wanted_steps: Vec::new(),
-        steps: Vec::new(),
-        current: 0,
-        restarts: 0,
-        agent_steps: Value::Null,
-        hardware_manager_version: Value::Null,
-        partition_uuids: Value::Null,
-    }));
+    let mut work = Work::begun(WorkKind::Deploy, at, BootMode::Bios, Vec::new());
+    work.phase = WorkPhase::ReadingSteps;
+    node.provision = Provision::Working(Box::new(work));
     Recorded { node, posts }
 }
 
 fn port(sent: &Value) -> Port {
-    Port {
-        id: serde_json::from_value(sent["uuid"].clone()).unwrap(),
-        created_at: Timestamp(0),
-        updated_at: None,
-        address: sent["address"].as_str().unwrap().to_owned(),
-        name: None,
-        pxe_enabled: true,
-        extra: Map::new(),
-        local_link_connection: Map::new(),
-        physical_network: None,
-        is_smartnic: false,
-        description: None,
-        vendor: None,
-        category: None,
-        portgroup_uuid: None,
-        available_for_dynamic_portgroup: true,
-    }
+    Port::new(
+        serde_json::from_value(sent["uuid"].clone()).unwrap(),
+        sent["address"].as_str().unwrap().to_owned(),
+        Timestamp(0),
+    )
 }
 
 /// The node once the agent has told its steps, carrying out the first one.
 fn with_steps(mut node: Node, told: &Value) -> Node {
-    let Provision::Deploying(deploy) = &mut node.provision else {
+    let Provision::Working(deploy) = &mut node.provision else {
         panic!("not deploying");
     };
-    deploy.phase = DeployPhase::InBandStep;
-    deploy.steps = merge(&agent_steps(told), &[]).unwrap();
+    deploy.phase = WorkPhase::InBandStep;
+    deploy.steps =
+        by_wish_and_priority(core_steps(), &[], &agent_steps(StepsOf::Deploy, told), &[]).unwrap();
     deploy.agent_steps = told["deploy_steps"].clone();
     deploy.hardware_manager_version = told["hardware_manager_version"].clone();
     node
@@ -282,7 +262,8 @@ fn command(number: u64, request: Request) -> Command {
 }
 
 fn write_image() -> Request {
-    Request::ExecuteDeployStep {
+    Request::ExecuteStep {
+        of: StepsOf::Deploy,
         interface: "deploy".to_owned(),
         step: "write_image".to_owned(),
         args: Map::new(),
@@ -332,7 +313,15 @@ fn what_upbeat_sends_has_every_key_and_type_that_the_agent_was_sent() {
         );
         let ready = with_steps(node.clone(), &posts[0]["response"]["command_result"]);
         let ours = [
-            command_body(&node, &command(1, Request::GetDeploySteps)),
+            command_body(
+                &node,
+                &command(
+                    1,
+                    Request::GetSteps {
+                        of: StepsOf::Deploy,
+                    },
+                ),
+            ),
             command_body(&ready, &command(2, write_image())),
             command_body(&ready, &command(3, Request::GetPartitionUuids)),
             command_body(&ready, &command(4, Request::PowerOff)),
@@ -449,7 +438,8 @@ fn the_user_can_add_arguments_to_write_image_but_not_choose_the_image() {
     let args = object(
         &json!({"image_info": {"urls": ["http://evil.example"]}, "configdrive": "evil", "own": 1}),
     );
-    let request = Request::ExecuteDeployStep {
+    let request = Request::ExecuteStep {
+        of: StepsOf::Deploy,
         interface: "deploy".to_owned(),
         step: "write_image".to_owned(),
         args,
@@ -471,7 +461,8 @@ fn the_user_can_add_arguments_to_write_image_but_not_choose_the_image() {
 fn a_step_of_the_users_travels_as_given() {
     let Recorded { node, posts } = recorded_deploy("deploy-raw");
     let ready = with_steps(node, &posts[0]["response"]["command_result"]);
-    let request = Request::ExecuteDeployStep {
+    let request = Request::ExecuteStep {
+        of: StepsOf::Deploy,
         interface: "raid".to_owned(),
         step: "apply_configuration".to_owned(),
         args: object(&json!({"raid_config": {"logical_disks": []}})),
@@ -498,7 +489,16 @@ fn secrets_stay_here_and_the_config_drive_travels_with_steps_only() {
         .to_owned();
     let ready = with_steps(node.clone(), &posts[0]["response"]["command_result"]);
 
-    let reading = command_body(&node, &command(1, Request::GetDeploySteps)).unwrap();
+    let reading = command_body(
+        &node,
+        &command(
+            1,
+            Request::GetSteps {
+                of: StepsOf::Deploy,
+            },
+        ),
+    )
+    .unwrap();
     let writing = command_body(&ready, &command(2, write_image())).unwrap();
     for body in [&reading, &writing] {
         let text = body.to_string();

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use upbeat::clock::Clock;
 use upbeat::config::Config;
-use upbeat::node::deploy::{Deploy, DeployPhase};
+use upbeat::node::work::{Work, WorkKind, WorkPhase};
 use upbeat::node::{
     Attributes, BootMode, Limits, Node, NodeId, Now, Port, PortId, Provision, Session,
 };
@@ -86,32 +86,16 @@ pub fn available(number: u64, now: Timestamp) -> Node {
     };
     let mut node = Node::enrolled(NodeId(id(number)), attributes, now);
     node.provision = Provision::Available;
-    node.ports = vec![Port {
-        id: PortId(id(1_000_000 + number)),
-        created_at: now,
-        updated_at: None,
-        address: mac(number),
-        name: None,
-        pxe_enabled: true,
-        extra: Default::default(),
-        local_link_connection: Default::default(),
-        physical_network: None,
-        is_smartnic: false,
-        description: None,
-        vendor: None,
-        category: None,
-        portgroup_uuid: None,
-        available_for_dynamic_portgroup: true,
-    }];
+    node.ports = vec![Port::new(PortId(id(1_000_000 + number)), mac(number), now)];
     node
 }
 
 /// A node in `wait call-back` whose agent has an hour to be heard.
 pub fn waiting(number: u64, now: Timestamp) -> Node {
     let mut node = available(number, now);
-    let mut deploy = Deploy::begun(now, BootMode::Bios, Vec::new());
-    deploy.phase = DeployPhase::AwaitingAgent;
-    node.provision = Provision::Deploying(Box::new(deploy));
+    let mut deploy = Work::begun(WorkKind::Deploy, now, BootMode::Bios, Vec::new());
+    deploy.phase = WorkPhase::AwaitingAgent;
+    node.provision = Provision::Working(Box::new(deploy));
     node.deadlines.liveness = Some(now.plus_ms(3_600_000));
     node
 }

@@ -7,13 +7,13 @@
 use serde_json::{Value, json};
 
 use super::wire::OPERATION_KEY;
-use crate::command::{Command, Request};
-use crate::node::deploy::image_of;
+use crate::command::{Command, Request, StepsOf};
 use crate::node::hardware::{INTERFACE_KINDS, hardware_type};
-use crate::node::internal_info::{current_deploy_step, driver_internal_info, utc_text};
+use crate::node::image::image_of;
+use crate::node::internal_info::{current_step, driver_internal_info, utc_text};
 use crate::node::masking::masked_value;
 use crate::node::steps::WRITE_IMAGE;
-use crate::node::{Node, Object, Port, Provision};
+use crate::node::{Node, Object, Port};
 
 /// The body of the POST for `command`: `{"name", "params"}`.
 ///
@@ -21,37 +21,51 @@ use crate::node::{Node, Object, Port, Provision};
 /// What of the node can't be sent, in words for an operator.
 pub fn command_body(node: &Node, command: &Command) -> Result<Value, String> {
     let params = match &command.request {
-        Request::GetDeploySteps => json!({
+        Request::GetSteps { .. } => json!({
             "node": node_document(node, ConfigDrive::Masked),
             "ports": port_documents(node),
         }),
-        Request::ExecuteDeployStep {
+        Request::ExecuteStep {
+            of,
             interface,
             step,
             args,
         } => {
-            let args = if interface == "deploy" && step == WRITE_IMAGE {
+            let is_write = *of == StepsOf::Deploy && interface == "deploy" && step == WRITE_IMAGE;
+            let args = if is_write {
                 write_image_args(node, args)?
             } else {
                 args.clone()
             };
-            let deploy = match &node.provision {
-                Provision::Deploying(deploy) => Some(deploy),
-                _ => None,
+            let work = node.work();
+            let config_drive = match of {
+                StepsOf::Deploy => ConfigDrive::Plain,
+                StepsOf::Clean | StepsOf::Service => ConfigDrive::Masked,
             };
-            json!({
+            let mut params = json!({
                 "step": {
                     "interface": interface,
                     "step": step,
                     "args": args,
-                    "priority": deploy
-                        .and_then(|deploy| deploy.current_step())
+                    "priority": work
+                        .and_then(|work| work.current_step())
                         .map_or(0, |current| current.priority),
                     OPERATION_KEY: node.operation_id(command.id),
                 },
-                "node": node_document(node, ConfigDrive::Plain),
+                "node": node_document(node, config_drive),
                 "ports": port_documents(node),
-                "deploy_version": deploy.map_or(Value::Null, |deploy| deploy.hardware_manager_version.clone()),
+            });
+            params[format!("{}_version", of.word())] =
+                work.map_or(Value::Null, |work| work.hardware_manager_version.clone());
+            params
+        }
+        Request::FinalizeRescue => {
+            let hash = node
+                .work()
+                .and_then(|work| work.rescue_password_hash.as_ref());
+            json!({
+                "rescue_password": hash.ok_or("the hash of the rescue password is gone")?,
+                "hashed": true,
             })
         }
         Request::InstallBootloader {
@@ -138,13 +152,12 @@ fn node_document(node: &Node, config_drive: ConfigDrive) -> Value {
         "driver": of.driver,
         "driver_info": of.driver_info,
         "driver_internal_info": driver_internal_info(node),
-        "deploy_step": current_deploy_step(node),
         "properties": of.properties,
         "conductor_group": of.conductor_group,
         "power_state": node.power.state.map(|state| state.name()),
         "target_power_state": node.power.target.map(|state| state.name()),
         "provision_state": state.name(),
-        "target_provision_state": state.target().map(|state| state.name()),
+        "target_provision_state": node.target_provision_state().map(|state| state.name()),
         "provision_updated_at": node.provision_updated_at.map(utc_text),
         "maintenance": node.maintenance.is_some(),
         "maintenance_reason": node.maintenance.as_ref().and_then(|set| set.reason.as_ref()),
@@ -163,6 +176,9 @@ fn node_document(node: &Node, config_drive: ConfigDrive) -> Value {
         "network_data": of.network_data,
         "boot_mode": of.boot_mode,
         "secure_boot": of.secure_boot,
+        "raid_config": node.hardware.raid_config,
+        "target_raid_config": node.hardware.target_raid_config,
+        "console_enabled": node.hardware.console_enabled,
         "shard": of.shard,
         "parent_node": of.parent_node,
         "disable_power_off": of.disable_power_off,
@@ -172,6 +188,9 @@ fn node_document(node: &Node, config_drive: ConfigDrive) -> Value {
     });
     if let (Some(document), Value::Object(neutral)) = (document.as_object_mut(), neutral()) {
         document.extend(neutral);
+    }
+    for of in [StepsOf::Deploy, StepsOf::Clean, StepsOf::Service] {
+        document[format!("{}_step", of.word())] = current_step(node, of);
     }
     for kind in INTERFACE_KINDS {
         document[format!("{kind}_interface")] = json!(interface_of(node, kind));
@@ -200,12 +219,7 @@ fn neutral() -> Value {
         "chassis_id": null,
         "allocation_id": null,
         "conductor_affinity": 1,
-        "clean_step": {},
-        "service_step": {},
-        "raid_config": {},
-        "target_raid_config": {},
         "reservation": null,
-        "console_enabled": false,
         "inspection_finished_at": null,
         "inspection_started_at": null,
         "traits": {"objects": []},

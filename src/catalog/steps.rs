@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::node::fields::number;
+use crate::node::steps::WorkStep;
 use crate::node::values::{bad, object_of, text_of};
 use crate::node::{Object, Refused};
 
@@ -34,6 +35,15 @@ pub struct TemplateStep {
     pub args: Object,
     /// Higher ones come first; 0 takes a step out.
     pub priority: i64,
+}
+
+impl From<&TemplateStep> for WorkStep {
+    fn from(step: &TemplateStep) -> WorkStep {
+        WorkStep {
+            args: step.args.clone(),
+            ..WorkStep::named(&step.interface, &step.step, step.priority)
+        }
+    }
 }
 
 /// One step of a runbook.

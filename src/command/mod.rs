@@ -21,6 +21,6 @@ mod step;
 mod tests;
 
 pub use event::{Entry, Event, PostAnswer, Refusal, Status, Unreadable};
-pub use request::Request;
+pub use request::{Request, StepsOf};
 pub use state::{Baseline, Command, CommandId, Finish, Instance, Phase};
 pub use step::{ABSENT_FOR_MS, Effect, Pace, Step, Verdict, step};

@@ -28,7 +28,8 @@ fn entry(id: &str, name: &str, status: Status) -> Entry {
 }
 
 fn write_image() -> Request {
-    Request::ExecuteDeployStep {
+    Request::ExecuteStep {
+        of: StepsOf::Deploy,
         interface: "deploy".to_owned(),
         step: "write_image".to_owned(),
         args: Default::default(),

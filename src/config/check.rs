@@ -82,22 +82,29 @@ fn check_htpasswd(text: &str) -> Result<(), String> {
 }
 
 fn check_times(config: &Config, reader: &mut Reader) {
-    let silence = config.conductor.deploy_callback_timeout;
     let heartbeat = config.agent.heartbeat_timeout;
     // Twice the longest pause between two heartbeats, which is 0.6 of the timeout; rounded up.
     let least = (heartbeat * 12).div_ceil(10);
-    let keys = [
-        ("conductor", "deploy_callback_timeout"),
-        ("agent", "heartbeat_timeout"),
-    ];
-    if silence != 0 && silence < least && reader.are_sound(&keys) {
-        reader.fault(
-            "conductor",
-            "deploy_callback_timeout",
-            format!(
-                "{silence} s is too short: agents report every 0.3 to 0.6 of agent.heartbeat_timeout ({heartbeat} s), so healthy ones would be given up on. Use at least {least}, or 0 for no limit, or lower heartbeat_timeout"
-            ),
-        );
+    let conductor = &config.conductor;
+    for (name, silence) in [
+        ("deploy_callback_timeout", conductor.deploy_callback_timeout),
+        ("clean_callback_timeout", conductor.clean_callback_timeout),
+        (
+            "service_callback_timeout",
+            conductor.service_callback_timeout,
+        ),
+        ("rescue_callback_timeout", conductor.rescue_callback_timeout),
+    ] {
+        let keys = [("conductor", name), ("agent", "heartbeat_timeout")];
+        if silence != 0 && silence < least && reader.are_sound(&keys) {
+            reader.fault(
+                "conductor",
+                name,
+                format!(
+                    "{silence} s is too short: agents report every 0.3 to 0.6 of agent.heartbeat_timeout ({heartbeat} s), so healthy ones would be given up on. Use at least {least}, or 0 for no limit, or lower heartbeat_timeout"
+                ),
+            );
+        }
     }
     let (connect, command) = (config.agent.connect_timeout, config.agent.command_timeout);
     let keys = [("agent", "connect_timeout"), ("agent", "command_timeout")];

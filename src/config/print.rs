@@ -77,6 +77,27 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     number(conductor.deploy_callback_timeout),
                 ),
                 (
+                    "clean_callback_timeout",
+                    number(conductor.clean_callback_timeout),
+                ),
+                (
+                    "service_callback_timeout",
+                    number(conductor.service_callback_timeout),
+                ),
+                (
+                    "rescue_callback_timeout",
+                    number(conductor.rescue_callback_timeout),
+                ),
+                (
+                    "inspect_wait_timeout",
+                    number(conductor.inspect_wait_timeout),
+                ),
+                ("automated_clean", conductor.automated_clean.into()),
+                (
+                    "poweroff_in_cleanfail",
+                    conductor.poweroff_in_cleanfail.into(),
+                ),
+                (
                     "power_state_change_timeout",
                     number(conductor.power_state_change_timeout),
                 ),

@@ -83,6 +83,28 @@ fn read_conductor(from: &mut Section<'_>, default: Conductor) -> Conductor {
             default.deploy_callback_timeout,
             0..=30 * DAY,
         ),
+        clean_callback_timeout: from.number(
+            "clean_callback_timeout",
+            default.clean_callback_timeout,
+            0..=30 * DAY,
+        ),
+        service_callback_timeout: from.number(
+            "service_callback_timeout",
+            default.service_callback_timeout,
+            0..=30 * DAY,
+        ),
+        rescue_callback_timeout: from.number(
+            "rescue_callback_timeout",
+            default.rescue_callback_timeout,
+            0..=30 * DAY,
+        ),
+        inspect_wait_timeout: from.number(
+            "inspect_wait_timeout",
+            default.inspect_wait_timeout,
+            0..=30 * DAY,
+        ),
+        automated_clean: from.boolean("automated_clean", default.automated_clean),
+        poweroff_in_cleanfail: from.boolean("poweroff_in_cleanfail", default.poweroff_in_cleanfail),
         power_state_change_timeout: from.number(
             "power_state_change_timeout",
             default.power_state_change_timeout,

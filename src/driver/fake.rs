@@ -31,7 +31,10 @@ impl Fake {
 impl Driver for Fake {
     fn call(&self, node: &Node, request: DriverRequest) -> Answering {
         let power = match request {
-            DriverRequest::RebootToRamdisk | DriverRequest::Reboot | DriverRequest::SoftReboot => {
+            DriverRequest::RebootToRamdisk
+            | DriverRequest::RebootToInstance
+            | DriverRequest::Reboot
+            | DriverRequest::SoftReboot => {
                 self.switch(node, false);
                 self.switch(node, true);
                 Some(PowerState::On)

@@ -13,6 +13,10 @@ impl Driver for Manual {
                 Some(PowerState::On),
                 "reboot the machine into the ramdisk by hand",
             ),
+            DriverRequest::RebootToInstance => (
+                Some(PowerState::On),
+                "make the machine boot from its disk and reboot it by hand",
+            ),
             DriverRequest::Reboot => (Some(PowerState::On), "reboot the machine by hand"),
             DriverRequest::PowerOn => (Some(PowerState::On), "switch the machine on by hand"),
             DriverRequest::PowerOff => (Some(PowerState::Off), "switch the machine off by hand"),

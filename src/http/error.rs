@@ -286,7 +286,7 @@ fn refusal(refused: &Refused) -> Told {
         | Refused::CertificateChanged
         | Refused::CallbackUrlNotAllowed { .. } => StatusCode::BAD_REQUEST,
         Refused::Protected { .. } => StatusCode::FORBIDDEN,
-        Refused::NotFound { .. } => StatusCode::NOT_FOUND,
+        Refused::NotFound { .. } | Refused::NotInspecting => StatusCode::NOT_FOUND,
         Refused::LookupNotAllowed => return Error::LookupFailed.told(),
         Refused::Busy { .. } | Refused::Conflict { .. } | Refused::Quarantined => {
             StatusCode::CONFLICT

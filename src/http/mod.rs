@@ -40,6 +40,7 @@ mod request;
 mod server;
 mod settings;
 mod shards;
+mod steps;
 mod traits;
 mod validate;
 mod vendor;

@@ -9,9 +9,9 @@ use super::error::Error;
 use super::nodes::deliver;
 use super::reply::Reply;
 use super::request::Request;
+use super::steps;
 use super::view::states_address;
-use crate::node::steps::DeployStep;
-use crate::node::{Event, Object, ProvisionOptions, Verb};
+use crate::node::{Event, ProvisionOptions, Verb, attributes};
 
 /// The verbs as clients spell them, with the version each is there since.
 pub const VERBS: &[(&str, u16, Verb)] = &[
@@ -43,18 +43,8 @@ const OPTIONS: &[&str] = &[
     "runbook",
 ];
 
-const STEP_INTERFACES: [&str; 7] = [
-    "vendor",
-    "power",
-    "management",
-    "firmware",
-    "deploy",
-    "bios",
-    "raid",
-];
-
-/// More steps than any deploy has.
-const STEPS_MAX: usize = 100;
+/// Longer ones are mistakes.
+const RESCUE_PASSWORD_BYTES_MAX: usize = 1_024;
 
 /// `PUT /v1/nodes/{node}/states/provision`
 pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
@@ -76,7 +66,22 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
                 options.configdrive = configdrive::read(request, ident, value).await?;
             }
             ("deploy_steps", Verb::Active | Verb::Rebuild) => {
-                options.deploy_steps = deploy_steps(&value).map_err(Error::Bad)?;
+                request.need(69, "deploy_steps")?;
+                options.steps = steps::deploy_steps(&value).map_err(Error::Bad)?;
+            }
+            ("clean_steps", Verb::Clean) | ("service_steps", Verb::Service) => {
+                options.steps = steps::ordered_steps(name, &value).map_err(Error::Bad)?;
+            }
+            ("disable_ramdisk", Verb::Clean | Verb::Service) => {
+                let since = if verb == Verb::Clean { 70 } else { 108 };
+                request.need(since, "disable_ramdisk")?;
+                options.disable_ramdisk = attributes::boolean(&value).ok_or_else(|| {
+                    Error::Bad("disable_ramdisk: must be true or false.".to_owned())
+                })?;
+            }
+            ("rescue_password", Verb::Rescue) => {
+                let password = rescue_password(&value)?;
+                options.rescue_password_hash = Some(hashed(password).await?);
             }
             _ => {
                 return Err(Error::Bad(format!(
@@ -94,113 +99,44 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
 
 fn known_verb(request: &Request, target: &str) -> Result<Verb, Error> {
     let Some((_, since, verb)) = VERBS.iter().find(|(name, _, _)| *name == target) else {
+        let known: Vec<&str> = VERBS.iter().map(|(name, _, _)| *name).collect();
         return Err(Error::Bad(format!(
-            "The requested action \"{target}\" is not a provision verb; use manage, provide, active, rebuild, deleted or abort."
+            "The requested action \"{target}\" is not a provision verb; use one of {}.",
+            known.join(", ")
         )));
     };
     request.need(*since, &format!("target \"{target}\""))?;
-    match verb {
-        Verb::Manage
-        | Verb::Provide
-        | Verb::Active
-        | Verb::Rebuild
-        | Verb::Deleted
-        | Verb::Abort => Ok(*verb),
-        Verb::Inspect
-        | Verb::Clean
-        | Verb::Rescue
-        | Verb::Unrescue
-        | Verb::Adopt
-        | Verb::Service
-        | Verb::Unhold => Err(Error::Bad(format!(
-            "The requested action \"{target}\" is not supported by this version of the server."
-        ))),
-    }
+    Ok(*verb)
 }
 
-/// Reads the steps a user adds to a deploy.
-///
-/// # Errors
-/// A sentence that names the step by its number, beginning with 1, and what is wrong with it.
-fn deploy_steps(value: &Value) -> Result<Vec<DeployStep>, String> {
-    let Value::Array(items) = value else {
-        return Err("deploy_steps: must be a list of steps.".to_owned());
-    };
-    if items.len() > STEPS_MAX {
-        return Err(format!(
-            "deploy_steps: has {} steps; at most {STEPS_MAX} are allowed.",
-            items.len()
-        ));
-    }
-    let mut steps: Vec<DeployStep> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        let step = deploy_step(item)
-            .map_err(|problem| format!("deploy_steps, step {}: {problem}", index + 1))?;
-        if steps
-            .iter()
-            .any(|other| other.interface == step.interface && other.step == step.step)
-        {
-            return Err(format!(
-                "deploy_steps, step {}: {}.{} is there twice.",
-                index + 1,
-                step.interface,
-                step.step
-            ));
+/// The password a user of the rescue ramdisk will log in with.
+fn rescue_password(value: &Value) -> Result<String, Error> {
+    match value {
+        Value::String(text) if text.trim().is_empty() => {
+            Err(Error::Bad("rescue_password: must not be empty.".to_owned()))
         }
-        steps.push(step);
+        Value::String(text) if text.len() > RESCUE_PASSWORD_BYTES_MAX => Err(Error::Bad(format!(
+            "rescue_password: is longer than {RESCUE_PASSWORD_BYTES_MAX} bytes."
+        ))),
+        Value::String(text) if text.chars().any(char::is_control) => Err(Error::Bad(
+            "rescue_password: must not contain control characters.".to_owned(),
+        )),
+        Value::String(text) => Ok(text.clone()),
+        _ => Err(Error::Bad("rescue_password: must be a string.".to_owned())),
     }
-    Ok(steps)
 }
 
-fn deploy_step(item: &Value) -> Result<DeployStep, String> {
-    let Value::Object(item) = item else {
-        return Err("must be an object.".to_owned());
-    };
-    const KEYS: [&str; 4] = ["interface", "step", "args", "priority"];
-    if let Some(unknown) = item.keys().find(|key| !KEYS.contains(&key.as_str())) {
-        return Err(format!(
-            "the key {unknown:?} is not known; use {}.",
-            KEYS.join(", ")
-        ));
-    }
-    let interface = text(item, "interface")?;
-    if !STEP_INTERFACES.contains(&interface.as_str()) {
-        return Err(format!(
-            "the interface {interface:?} is not known; use one of {}.",
-            STEP_INTERFACES.join(", ")
-        ));
-    }
-    let priority = match item.get("priority") {
-        Some(Value::Number(number)) => number.as_i64(),
-        Some(Value::String(digits)) => digits.parse().ok(),
-        _ => None,
-    };
-    let step = DeployStep {
-        interface,
-        step: text(item, "step")?,
-        priority: priority
-            .filter(|number| *number >= 0)
-            .ok_or("priority is missing or not a whole number from 0 on.")?,
-        args: match item.get("args") {
-            None | Some(Value::Null) => Object::new(),
-            Some(Value::Object(args)) => args.clone(),
-            Some(_) => return Err("args must be an object.".to_owned()),
-        },
-        reboot_requested: false,
-    };
-    if step.is_core() {
-        return Err(format!(
-            "{}.{} is one of the steps every deploy takes anyway; it can't be given.",
-            step.interface, step.step
-        ));
-    }
-    Ok(step)
-}
-
-fn text(item: &Object, key: &str) -> Result<String, String> {
-    match item.get(key) {
-        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
-        _ => Err(format!("{key} is missing or not a string.")),
+/// The password as it goes into the ramdisk's password file; nobody keeps it in clear text.
+async fn hashed(password: String) -> Result<String, Error> {
+    let hashing = tokio::task::spawn_blocking(move || {
+        let params = sha_crypt::Sha512Params::default();
+        sha_crypt::sha512_simple(&password, &params)
+    });
+    match hashing.await {
+        Ok(Ok(hash)) => Ok(hash),
+        Ok(Err(_)) | Err(_) => Err(Error::Bad(
+            "rescue_password: can't be hashed; use another one.".to_owned(),
+        )),
     }
 }
 
@@ -210,58 +146,28 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn steps_are_read() {
-        let steps = deploy_steps(&json!([
-            {"interface": "raid", "step": "apply_configuration", "args": {"a": 1}, "priority": 85},
-            {"interface": "deploy", "step": "burn_in", "priority": "10"},
-        ]))
-        .unwrap();
-        assert_eq!(steps[0].args["a"], 1);
-        assert_eq!(steps[1].priority, 10);
+    fn a_rescue_password_is_a_line_of_text() {
+        assert!(rescue_password(&json!("correct horse")).is_ok());
+        for wrong in [
+            json!(""),
+            json!("  "),
+            json!(7),
+            json!("a\nb"),
+            json!("x".repeat(2_000)),
+        ] {
+            assert!(rescue_password(&wrong).is_err(), "{wrong}");
+        }
     }
 
-    #[test]
-    fn bad_steps_are_named() {
-        for (item, word) in [
-            (json!(7), "object"),
-            (
-                json!({"interface": "network", "step": "x", "priority": 1}),
-                "network",
-            ),
-            (json!({"interface": "deploy", "step": "x"}), "priority"),
-            (
-                json!({"interface": "deploy", "step": "x", "priority": -1}),
-                "priority",
-            ),
-            (
-                json!({"interface": "deploy", "step": "", "priority": 1}),
-                "step",
-            ),
-            (
-                json!({"interface": "deploy", "step": "x", "priority": 1, "args": []}),
-                "args",
-            ),
-            (
-                json!({"interface": "deploy", "step": "x", "priority": 1, "order": 1}),
-                "order",
-            ),
-            (
-                json!({"interface": "deploy", "step": "write_image", "priority": 1}),
-                "write_image",
-            ),
-            (
-                json!({"interface": "raid", "step": "a", "priority": 1}),
-                "twice",
-            ),
-        ] {
-            let first = json!({"interface": "raid", "step": "a", "priority": 5});
-            let problem = deploy_steps(&json!([first, item])).unwrap_err();
-            assert!(
-                problem.contains(word) && problem.contains("step 2"),
-                "{problem}"
-            );
-        }
-        assert!(deploy_steps(&json!({})).is_err());
+    #[tokio::test]
+    async fn it_is_kept_as_a_salted_hash() {
+        let (one, two) = (
+            hashed("secret".to_owned()).await.unwrap(),
+            hashed("secret".to_owned()).await.unwrap(),
+        );
+        assert!(one.starts_with("$6$"), "{one}");
+        assert_ne!(one, two);
+        assert!(sha_crypt::sha512_check("secret", &one).is_ok());
     }
 
     #[test]

@@ -1,20 +1,25 @@
-//! What agents call: `GET /v1/lookup` and `POST /v1/heartbeat/{node}`.
+//! What agents call: `POST /v1/continue_inspection`, `GET /v1/lookup` and `POST /v1/heartbeat/{node}`.
 //!
 //! Checks are made in the order the protocol gives them, so that each mistake gets the answer agents and their operators know.
 //! Whether a node may be looked up, and what a heartbeat means, is decided by the node. Tokens are compared by the conductor and
 //! never logged. Every refusal of a lookup is one identical 404: who asks learns nothing about nodes that are not theirs.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::error::Error;
-use super::reply::{Document, Reply};
+use super::reply::{Document, Reply, json_text};
 use super::request::{Request, no_such_node};
 use super::settings::AgentSettings;
 use super::view;
 use crate::conductor::DeliverError;
-use crate::node::{Heartbeat, NodeId, Refused, TokenMatch, attributes};
+use crate::node::inspection::{self, Findings};
+use crate::node::masking::STARS;
+use crate::node::{Event, Heartbeat, NodeId, PortId, Refused, TokenMatch, attributes};
 
 const SINCE: u16 = 22;
+/// From here on the findings of an inspection are answered as a lookup is.
+const CONTINUE_SINCE: u16 = 84;
 const AGENT_VERSION_BYTES_MAX: usize = 255;
 /// A certificate an agent makes for itself takes about 800.
 const CERTIFICATE_BYTES_MAX: usize = 64 * 1024;
@@ -34,36 +39,7 @@ pub async fn lookup(request: &Request) -> Result<Reply, Error> {
                 "At least one of 'addresses' and 'node_uuid' parameters is required".to_owned(),
             ));
         }
-        None => {
-            let owners = request
-                .api
-                .conductor
-                .reader()
-                .nodes_by_addresses(addresses.clone())
-                .await?;
-            match owners.as_slice() {
-                [one] => *one,
-                // The agent is told nothing; the operator needs to know what to enter where.
-                [] => {
-                    let addresses = first_of(&addresses);
-                    tracing::info!(
-                        addresses,
-                        "a lookup found no node: one must have ports with these addresses"
-                    );
-                    return Err(Error::LookupFailed);
-                }
-                several => {
-                    let addresses = first_of(&addresses);
-                    let nodes = first_of(several);
-                    tracing::warn!(
-                        addresses,
-                        nodes,
-                        "a lookup found more than one node: only one may have ports with these addresses; see which port has an address that is not its machine's"
-                    );
-                    return Err(Error::LookupFailed);
-                }
-            }
-        }
+        None => one_node_with(request, &addresses).await?,
     };
     let (answer, token) = match request.api.conductor.lookup(id).await {
         Err(DeliverError::NotFound) => return Err(Error::LookupFailed),
@@ -169,6 +145,77 @@ pub async fn heartbeat(request: &Request, ident: &str) -> Result<Reply, Error> {
         other => {
             other?;
             Ok(Reply::Accepted { location: None })
+        }
+    }
+}
+
+/// `POST /v1/continue_inspection`
+pub async fn continue_inspection(request: &Request) -> Result<Reply, Error> {
+    if !request.api.settings.agent.endpoints_enabled {
+        return Err(Error::AgentEndpointsDisabled);
+    }
+    if (2..CONTINUE_SINCE).contains(&request.microversion.0) {
+        return Err(Error::LookupFailed);
+    }
+    let mut arguments = request.query_arguments()?;
+    let named = arguments.take_uuid("node_uuid")?;
+    arguments.finish()?;
+    let Value::Object(data) = request.document()? else {
+        return Err(Error::Bad(
+            "The findings of an inspection are a JSON object.".to_owned(),
+        ));
+    };
+    inspection::check(&data).map_err(Error::Bad)?;
+    let id = match named {
+        Some(id) => NodeId(id),
+        None => one_node_with(request, &inspection::addresses_in(&data)).await?,
+    };
+    let fresh_ids = (0..inspection::interfaces_in(&data))
+        .map(|_| PortId(Uuid::new_v4()))
+        .collect();
+    let findings = Box::new(Findings { data, fresh_ids });
+    let event = Event::Inspected(findings);
+    let answer = match request.api.conductor.deliver(id, event).await {
+        Err(DeliverError::NotFound) => return Err(Error::LookupFailed),
+        other => other?,
+    };
+    let mut document = Document::default();
+    if request.microversion.0 < CONTINUE_SINCE {
+        document.put("uuid", json!(id));
+    } else {
+        // The machine is switched off now, so nobody needs a token.
+        document.put("node", view::lookup_node(&answer.node, &request.base));
+        document.put("config", configuration(&request.api.settings.agent, STARS));
+    }
+    Ok(Reply::AcceptedWith {
+        body: json_text(&document),
+    })
+}
+
+/// The node that has a port with one of these addresses. An agent is told no more than that there is none.
+async fn one_node_with(request: &Request, addresses: &[String]) -> Result<NodeId, Error> {
+    let reader = request.api.conductor.reader();
+    let owners = reader.nodes_by_addresses(addresses.to_vec()).await?;
+    match owners.as_slice() {
+        [one] => Ok(*one),
+        // The agent is told nothing; the operator needs to know what to enter where.
+        [] => {
+            let addresses = first_of(addresses);
+            tracing::info!(
+                addresses,
+                "an agent called, but no node has ports with its addresses"
+            );
+            Err(Error::LookupFailed)
+        }
+        several => {
+            let addresses = first_of(addresses);
+            let nodes = first_of(several);
+            tracing::warn!(
+                addresses,
+                nodes,
+                "an agent called, and more than one node has ports with its addresses: see which port has an address that is not its machine's"
+            );
+            Err(Error::LookupFailed)
         }
     }
 }

@@ -43,6 +43,11 @@ pub enum Reply {
         /// An address.
         location: Option<String>,
     },
+    /// It is taken, and here is what the caller needs (202): JSON text.
+    AcceptedWith {
+        /// JSON text.
+        body: String,
+    },
     /// It is done and there is nothing to say (204).
     Nothing,
     /// Plain text (200).
@@ -82,6 +87,9 @@ impl Reply {
                 }
                 builder.finish()
             }
+            Reply::AcceptedWith { body } => HttpResponse::Accepted()
+                .content_type("application/json")
+                .body(body),
             Reply::Nothing => HttpResponse::NoContent().finish(),
             Reply::Text { text, content_type } => {
                 HttpResponse::Ok().content_type(content_type).body(text)

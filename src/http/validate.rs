@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::error::Error;
 use super::reply::{Document, Reply};
 use super::request::Request;
-use crate::node::{Attributes, deploy};
+use crate::node::{Attributes, image};
 
 const KINDS: [&str; 12] = [
     "boot",
@@ -30,7 +30,7 @@ pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
 }
 
 fn report(attributes: &Attributes) -> Document {
-    let problems = deploy::problems(attributes);
+    let problems = image::problems(attributes);
     let mut document = Document::default();
     for kind in KINDS {
         let implementation = attributes.interfaces.get(kind).map_or("", String::as_str);

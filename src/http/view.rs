@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use super::error::Error;
 use super::microversion::Microversion;
 use super::reply::Document;
-use crate::node::internal_info::{current_deploy_step, driver_internal_info};
+use crate::node::internal_info::{current_step, driver_internal_info};
 use crate::node::masking::{masked, masked_instance_info};
+use crate::node::steps::StepsOf;
 use crate::node::{Node, NodeId, PowerState, ProvisionState};
 use crate::store::PortOfNode;
 use crate::timestamp::Timestamp;
@@ -181,7 +182,9 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     interface!("bios_interface", "bios", 40),
     interface!("boot_interface", "boot", 31),
     attribute!(boot_mode, 75),
-    nothing!("clean_step", 7, json!({})),
+    shown("clean_step", 7, |node: &Node, _| {
+        current_step(node, StepsOf::Clean)
+    }),
     attribute!(conductor_group, 46),
     interface!("console_interface", "console", 31),
     shown("console_enabled", 1, |node: &Node, _| {
@@ -190,7 +193,7 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     interface!("deploy_interface", "deploy", 31),
     attribute!(disable_power_off, 95),
     shown("deploy_step", 44, |node: &Node, _| {
-        current_deploy_step(node)
+        current_step(node, StepsOf::Deploy)
     }),
     attribute!(description, 51),
     attribute!(driver, 1),
@@ -207,8 +210,12 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     interface!("firmware_interface", "firmware", 86),
     nothing!("health", 109, Value::Null),
     interface!("inspect_interface", "inspect", 31),
-    nothing!("inspection_finished_at", 6, Value::Null),
-    nothing!("inspection_started_at", 6, Value::Null),
+    shown("inspection_finished_at", 6, |node: &Node, _| {
+        time(node.inspection.finished_at)
+    }),
+    shown("inspection_started_at", 6, |node: &Node, _| {
+        time(node.inspection.started_at)
+    }),
     shown("instance_info", 1, |node: &Node, _| {
         Value::Object(masked_instance_info(&node.attributes.instance_info))
     }),
@@ -261,14 +268,16 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     attribute!(retired, 61),
     attribute!(retired_reason, 61),
     attribute!(secure_boot, 75),
-    nothing!("service_step", 87, json!({})),
+    shown("service_step", 87, |node: &Node, _| {
+        current_step(node, StepsOf::Service)
+    }),
     attribute!(shard, 82),
     interface!("storage_interface", "storage", 33),
     shown("target_power_state", 1, |node: &Node, _| {
         power(node.power.target)
     }),
     shown("target_provision_state", 1, |node: &Node, _| {
-        json!(node.provision_state().target().map(ProvisionState::name))
+        json!(node.target_provision_state().map(ProvisionState::name))
     }),
     shown("target_raid_config", 12, |node: &Node, _| {
         json!(node.hardware.target_raid_config)

@@ -1,13 +1,13 @@
 //! What the answers of the agent and of the driver mean.
 
-use super::deploy;
 use super::effect::Step;
 use super::hardware::{self, DriverAnswer};
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
-use super::state::Provision;
+use super::state::{DriverRequest, Provision};
 use super::turn::Turn;
+use super::work;
 use crate::command::{self, CommandId, Phase, Verdict};
 
 /// A classified answer of the agent. Answers for another command, or for an older dispatch, change nothing.
@@ -62,16 +62,16 @@ pub(super) fn tell_command(mut turn: Turn<'_>, event: command::Event, otherwise:
                 session.proved_alive_at = None;
             }
             if let Some(why) = unreadable {
-                return deploy::agent_unreadable(turn, &why);
+                return work::agent_unreadable(turn, &why);
             }
-            deploy::command_goes_on(turn, Outcome::AgentTrouble)
+            work::command_goes_on(turn, Outcome::AgentTrouble)
         }
         Some(Verdict::Finished(finish)) => {
             turn.node.deadlines.step = None;
             if let Some(session) = &mut turn.node.session {
                 session.trouble = None;
             }
-            deploy::command_finished(turn, finish)
+            work::command_finished(turn, finish)
         }
     }
 }
@@ -82,7 +82,7 @@ fn agent_answered(mut turn: Turn<'_>, trouble: Option<String>, otherwise: Outcom
     if let Some(session) = &mut turn.node.session {
         session.trouble = trouble;
     }
-    deploy::command_goes_on(turn, otherwise)
+    work::command_goes_on(turn, otherwise)
 }
 
 /// The driver has answered. Answers to older calls change nothing.
@@ -103,18 +103,35 @@ pub(super) fn driver(
         turn.node.power.state = ends_in.or(answer.power).or(turn.node.power.state);
         hardware::flow::carried_out(&mut turn.node, call.request);
     }
-    if call.request.is_management() {
-        return hardware::flow::answered(turn, call.request, answer.map(|_| ()));
+    driver_answered(turn, call.request, answer)
+}
+
+/// Whose business the driver's answer is: a matter of what the node is at.
+pub(super) fn driver_answered(
+    turn: Turn<'_>,
+    request: DriverRequest,
+    answer: Result<DriverAnswer, String>,
+) -> Step {
+    if request.is_management() {
+        return hardware::flow::answered(turn, request, answer.map(|_| ()));
     }
     match &turn.node.provision {
         Provision::Verifying => manage::verified(turn, answer),
-        Provision::Deploying(_) => deploy::driver_answered(turn, call.request, answer),
+        Provision::Adopting => manage::adopted(turn, answer),
+        Provision::Working(_) => work::driver_answered(turn, request, answer),
         Provision::Deleting => manage::switched_off(turn, answer),
         Provision::Enroll
         | Provision::Manageable
+        | Provision::InspectFailed
+        | Provision::CleanFailed { .. }
         | Provision::Available
         | Provision::DeployFailed
         | Provision::Active
-        | Provision::Error => power::answered(turn, call.request, answer),
+        | Provision::ServiceFailed
+        | Provision::Rescue
+        | Provision::RescueFailed
+        | Provision::UnrescueFailed
+        | Provision::AdoptFailed
+        | Provision::Error => power::answered(turn, request, answer),
     }
 }

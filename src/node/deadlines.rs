@@ -1,13 +1,10 @@
 //! What a passed deadline means.
 
-use super::deploy;
+use super::answers;
 use super::effect::{Severity, Step};
-use super::hardware;
-use super::manage;
 use super::outcome::Outcome;
-use super::power;
-use super::state::Provision;
 use super::turn::Turn;
+use super::work;
 
 /// Which deadline has passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,23 +48,14 @@ pub(super) fn reached(mut turn: Turn<'_>) -> Step {
     if due == Due::Driver {
         return driver(turn);
     }
-    match &turn.node.provision {
-        Provision::Deploying(_) => deploy::deadline(turn, due),
-        Provision::Enroll
-        | Provision::Verifying
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Deleting
-        | Provision::Error => {
-            // Nothing else waits for an agent.
-            turn.node.deadlines.step = None;
-            turn.node.deadlines.liveness = None;
-            turn.node.deadlines.look = None;
-            turn.done(Outcome::DeadlineMoved)
-        }
+    if turn.node.work().is_some() {
+        return work::deadline(turn, due);
     }
+    // Nothing else waits for an agent.
+    turn.node.deadlines.step = None;
+    turn.node.deadlines.liveness = None;
+    turn.node.deadlines.look = None;
+    turn.done(Outcome::DeadlineMoved)
 }
 
 fn driver(mut turn: Turn<'_>) -> Step {
@@ -81,19 +69,5 @@ fn driver(mut turn: Turn<'_>) -> Step {
         "the driver did not answer to \"{}\" in time",
         request.name()
     );
-    if request.is_management() {
-        return hardware::flow::answered(turn, request, Err(why));
-    }
-    let why = Err(why);
-    match &turn.node.provision {
-        Provision::Verifying => manage::verified(turn, why),
-        Provision::Deploying(_) => deploy::driver_answered(turn, request, why),
-        Provision::Deleting => manage::switched_off(turn, why),
-        Provision::Enroll
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Error => power::answered(turn, request, why),
-    }
+    answers::driver_answered(turn, request, Err(why))
 }

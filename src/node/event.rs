@@ -4,11 +4,12 @@ use serde_json::Value;
 
 use super::allocation::AllocationChange;
 use super::hardware::{DriverAnswer, HardwareRequest};
+use super::inspection::Findings;
 use super::parts::PartChange;
 use super::portgroups::Portgroup;
 use super::provision::Verb;
 use super::state::{Port, PortId, PowerState};
-use super::steps::DeployStep;
+use super::steps::WorkStep;
 use super::traits::TraitChange;
 use super::volume::{VolumeConnector, VolumeTarget};
 use crate::command::{self, CommandId};
@@ -23,6 +24,8 @@ pub enum Event {
     },
     /// An agent reports (`POST /v1/heartbeat/{node}`).
     Heartbeat(Heartbeat),
+    /// An agent tells what it found in its machine (`POST /v1/continue_inspection`).
+    Inspected(Box<Findings>),
     /// The classified answer to something the conductor asked of the agent.
     Command {
         /// Which command.
@@ -125,6 +128,7 @@ impl Event {
         match self {
             Event::Lookup { .. } => "lookup",
             Event::Heartbeat(_) => "heartbeat",
+            Event::Inspected(_) => "inspected",
             Event::Command { .. } => "command",
             Event::Driver { .. } => "driver",
             Event::DeadlineReached => "deadline",
@@ -177,8 +181,29 @@ pub enum TokenMatch {
 pub struct ProvisionOptions {
     /// Config drive for `active` and `rebuild`: gzip and base64 text, or a URL.
     pub configdrive: Option<String>,
-    /// Deploy steps for `active` and `rebuild`, on top of the usual ones.
-    pub deploy_steps: Vec<DeployStep>,
+    /// Steps: for `active` and `rebuild` on top of the usual ones, for `clean` and `service` all there are.
+    pub steps: Vec<WorkStep>,
+    /// Steps of deploy templates, for `active` and `rebuild`; what `steps` says goes before them.
+    pub template_steps: Vec<WorkStep>,
+    /// Steps somebody wrote down before, for `clean` and `service` in place of `steps`.
+    pub runbook: Option<RunbookSteps>,
+    /// Don't boot the ramdisk for `clean` and `service`.
+    pub disable_ramdisk: bool,
+    /// For `rescue`: the salted hash of the password, as it stands in a password file.
+    pub rescue_password_hash: Option<String>,
+}
+
+/// The steps of a runbook, and which nodes they are for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunbookSteps {
+    /// Its name, for texts.
+    pub name: String,
+    /// A node must have one of these.
+    pub traits: Vec<String>,
+    /// In the order in which they are carried out.
+    pub steps: Vec<WorkStep>,
+    /// Without the ramdisk.
+    pub disable_ramdisk: bool,
 }
 
 /// What an operator asks of a machine's power.

@@ -1,13 +1,13 @@
 //! What an agent's own calls mean: lookup and heartbeat.
 
 use super::answers;
-use super::deploy::{self, DeployPhase};
 use super::effect::{Reply, Step};
 use super::event::{Heartbeat, TokenMatch};
 use super::outcome::Outcome;
 use super::refused::Refused;
-use super::state::{Provision, Session};
+use super::state::Session;
 use super::turn::Turn;
+use super::work::{self, Work, WorkKind, WorkPhase};
 use crate::command::Event as CommandEvent;
 use crate::timestamp::Timestamp;
 
@@ -24,13 +24,10 @@ const JUST_HEARD_MS: i64 = 1_000;
 /// The token is the same for every lookup until the first authenticated heartbeat, so a lost answer costs nothing; afterwards
 /// it is masked, so nobody learns it by asking.
 pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
-    match &turn.node.provision {
-        // Whoever asks now may be about to be switched off, and the one that comes after it would get no token any more. It asks
-        // again until the driver has answered.
-        Provision::Deploying(deploy) if deploy.phase == DeployPhase::Booting => {
-            return turn.refuse(Refused::LookupNotAllowed);
-        }
-        Provision::Deploying(_) => {}
+    match turn.node.work() {
+        // Whoever asks while the machine is booted may be about to be switched off, and the one that comes after it would get no
+        // token any more. It asks again until the driver has answered.
+        Some(work) if expects_agent(work) => {}
         _ => return turn.refuse(Refused::LookupNotAllowed),
     }
     match &mut turn.node.session {
@@ -38,7 +35,7 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
             // Either the agent itself looks something up again, or a new one has come that has no token. Looking at the old one
             // tells which.
             session.asked_again_at.get_or_insert(turn.now.at);
-            deploy::look_when_proof_is_due(&mut turn);
+            work::look_when_proof_is_due(&mut turn);
             let (reply, outcome) = if must_ask_again(&turn) {
                 (Reply::TokenLater, Outcome::TokenLater)
             } else {
@@ -54,6 +51,28 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
             turn.reply(Reply::Token { masked: false }, Outcome::TokenIssued)
         }
     }
+}
+
+/// True where an agent may be on the machine that has to do with the work.
+fn expects_agent(work: &Work) -> bool {
+    let is_booted = match work.phase {
+        WorkPhase::Booting | WorkPhase::Held | WorkPhase::RebootingToInstance => false,
+        WorkPhase::AwaitingAgent
+        | WorkPhase::ReadingSteps
+        | WorkPhase::InBandStep
+        | WorkPhase::OutOfBandStep
+        | WorkPhase::Pausing { .. }
+        | WorkPhase::ReadingUuids
+        | WorkPhase::InstallingBootloader
+        | WorkPhase::SettingBootDevice
+        | WorkPhase::PoweringOffAgent
+        | WorkPhase::AwaitingOff { .. }
+        | WorkPhase::SwitchingOff
+        | WorkPhase::SwitchingOn
+        | WorkPhase::FinalizingRescue
+        | WorkPhase::AwaitingInventory => true,
+    };
+    is_booted && work.kind != WorkKind::Unrescue && !work.is_without_ramdisk
 }
 
 /// True when an agent without a token could get one, so that it must not be told that there is none: six stars put it to sleep for
@@ -79,6 +98,7 @@ pub(super) fn heartbeat(mut turn: Turn<'_>, heartbeat: Heartbeat) -> Step {
         return turn.refuse(Refused::CallbackUrlChanged);
     }
     let now = turn.now.at;
+    let phase = turn.node.work().map(|work| work.phase);
     let session = match (heartbeat.token, &mut turn.node.session) {
         (TokenMatch::Missing, _) => return turn.refuse(Refused::TokenMissing),
         (TokenMatch::Wrong, _) | (TokenMatch::Right, None) => {
@@ -90,9 +110,9 @@ pub(super) fn heartbeat(mut turn: Turn<'_>, heartbeat: Heartbeat) -> Step {
     if !arrived && session.certificate != heartbeat.certificate {
         return turn.refuse(Refused::CertificateChanged);
     }
-    if !matches!(turn.node.provision, Provision::Deploying(_)) {
+    let Some(phase) = phase else {
         return turn.unchanged(Outcome::HeartbeatIgnored);
-    }
+    };
     if arrived {
         session.callback_url = Some(heartbeat.callback_url);
         session.certificate = heartbeat.certificate;
@@ -102,8 +122,8 @@ pub(super) fn heartbeat(mut turn: Turn<'_>, heartbeat: Heartbeat) -> Step {
     session.last_heartbeat_at = Some(now);
     session.last_contact_at = Some(now);
     turn.sign_of_life();
-    if arrived {
-        return deploy::agent_arrived(turn);
+    if arrived || phase == WorkPhase::AwaitingAgent {
+        return work::agent_arrived(turn);
     }
     answers::tell_command(turn, CommandEvent::Hint, Outcome::Alive)
 }

@@ -7,8 +7,10 @@
 use serde_json::{Value, json};
 
 use super::masking::STARS;
-use super::state::{Node, Object, Provision};
-use super::steps::{DeployStep, core_steps};
+use super::state::{Node, Object};
+use super::steps::{WorkStep, core_steps};
+use super::work::{Work, WorkKind};
+use crate::command::StepsOf;
 use crate::timestamp::Timestamp;
 
 /// The `driver_internal_info` of a node.
@@ -32,43 +34,49 @@ pub fn driver_internal_info(node: &Node) -> Object {
             session.last_heartbeat_at.map(utc_text),
         );
     }
-    if let Provision::Deploying(deploy) = &node.provision {
-        let known = !deploy.steps.is_empty();
-        let steps: Vec<Value> = if known {
-            deploy.steps.iter().map(step_document).collect()
-        } else {
-            core_steps().iter().map(step_document).collect()
-        };
-        info.insert("deploy_steps".to_owned(), Value::Array(steps));
-        info.insert("deploy_step_index".to_owned(), json!(deploy.current));
-        if known {
-            info.insert("steps_validated".to_owned(), json!(true));
-        }
-        info.insert(
-            "deploy_boot_mode".to_owned(),
-            json!(deploy.boot_mode.name()),
-        );
-        if !deploy.hardware_manager_version.is_null() {
-            info.insert(
-                "hardware_manager_version".to_owned(),
-                deploy.hardware_manager_version.clone(),
-            );
-        }
-        if let Some(cached) = steps_by_interface(&deploy.agent_steps) {
-            info.insert("agent_cached_deploy_steps".to_owned(), cached);
-        }
+    if let Some(work) = node.work() {
+        put_work(&mut info, work);
     }
     info
 }
 
-/// The deploy step in progress as `deploy_step` shows it; empty when there is none.
-pub fn current_deploy_step(node: &Node) -> Value {
-    match &node.provision {
-        Provision::Deploying(deploy) => deploy
-            .current_step()
-            .map_or_else(|| json!({}), step_document),
-        _ => json!({}),
+fn put_work(info: &mut Object, work: &Work) {
+    let Some(of) = work.kind.steps_of() else {
+        return;
+    };
+    let word = of.word();
+    let is_known = !work.steps.is_empty();
+    let steps: Vec<Value> = if !is_known && work.kind == WorkKind::Deploy {
+        core_steps().iter().map(step_document).collect()
+    } else {
+        work.steps.iter().map(step_document).collect()
+    };
+    let mut put = |key: String, value: Value| info.insert(key, value);
+    put(format!("{word}_steps"), Value::Array(steps));
+    put(format!("{word}_step_index"), json!(work.current));
+    if is_known {
+        put("steps_validated".to_owned(), json!(true));
     }
+    if work.kind == WorkKind::Deploy {
+        put("deploy_boot_mode".to_owned(), json!(work.boot_mode.name()));
+    }
+    if !work.hardware_manager_version.is_null() {
+        put(
+            "hardware_manager_version".to_owned(),
+            work.hardware_manager_version.clone(),
+        );
+    }
+    if let Some(cached) = steps_by_interface(&work.agent_steps) {
+        put(format!("agent_cached_{word}_steps"), cached);
+    }
+}
+
+/// The step in progress as `deploy_step`, `clean_step` and `service_step` show it; empty when there is none of this list.
+pub fn current_step(node: &Node, of: StepsOf) -> Value {
+    node.work()
+        .filter(|work| work.kind.steps_of() == Some(of))
+        .and_then(Work::current_step)
+        .map_or_else(|| json!({}), step_document)
 }
 
 /// A time as agents and clients read it inside documents: UTC, always with six digits after the point, no zone.
@@ -86,22 +94,19 @@ pub fn utc_text(at: Timestamp) -> String {
 }
 
 /// Arguments are left out: they may hold secrets, and nobody reads them here.
-fn step_document(step: &DeployStep) -> Value {
+fn step_document(step: &WorkStep) -> Value {
     json!({
         "interface": step.interface,
         "step": step.step,
         "priority": step.priority,
-        "abortable": true,
+        "abortable": !step.is_not_abortable,
         "argsinfo": null,
     })
 }
 
 /// The agent lists its steps by hardware manager; the cache lists them by interface.
 fn steps_by_interface(agent_steps: &Value) -> Option<Value> {
-    let by_manager = agent_steps
-        .get("deploy_steps")
-        .unwrap_or(agent_steps)
-        .as_object()?;
+    let by_manager = agent_steps.as_object()?;
     let mut by_interface = Object::new();
     for step in by_manager.values().filter_map(Value::as_array).flatten() {
         let Some(interface) = step.get("interface").and_then(Value::as_str) else {
@@ -141,8 +146,8 @@ fn civil_date(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::deploy::{Deploy, DeployPhase};
-    use crate::node::{Attributes, BootMode, NodeId, Session};
+    use crate::node::work::WorkPhase;
+    use crate::node::{Attributes, BootMode, NodeId, Provision, Session};
 
     #[test]
     fn times_are_written_in_utc_with_six_digits() {
@@ -162,7 +167,7 @@ mod tests {
     fn an_idle_node_has_nothing_to_show() {
         let node = Node::enrolled(NodeId::default(), Attributes::default(), Timestamp(0));
         assert_eq!(driver_internal_info(&node), Object::new());
-        assert_eq!(current_deploy_step(&node), json!({}));
+        assert_eq!(current_step(&node, StepsOf::Deploy), json!({}));
     }
 
     #[test]
@@ -181,18 +186,12 @@ mod tests {
             asked_again_at: None,
             proved_alive_at: None,
         });
-        node.provision = Provision::Deploying(Box::new(Deploy {
-            started_at: Timestamp(0),
-            phase: DeployPhase::InBandStep,
-            boot_mode: BootMode::Bios,
-            wanted_steps: Vec::new(),
-            steps: core_steps(),
-            current: 0,
-            restarts: 0,
-            agent_steps: json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]}),
-            hardware_manager_version: json!({"A": "1"}),
-            partition_uuids: Value::Null,
-        }));
+        let mut work = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Bios, Vec::new());
+        work.phase = WorkPhase::InBandStep;
+        work.steps = core_steps();
+        work.agent_steps = json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]});
+        work.hardware_manager_version = json!({"A": "1"});
+        node.provision = Provision::Working(Box::new(work));
         let info = driver_internal_info(&node);
         assert_eq!(info["agent_secret_token"], "******");
         assert_eq!(info["agent_last_heartbeat"], "1970-01-01T00:00:00.001000");
@@ -201,14 +200,14 @@ mod tests {
         assert_eq!(info["steps_validated"], true);
         assert_eq!(info["hardware_manager_version"], json!({"A": "1"}));
         assert!(!Value::Object(info).to_string().contains("do-not-show"));
-        assert_eq!(current_deploy_step(&node)["priority"], 80);
+        assert_eq!(current_step(&node, StepsOf::Deploy)["priority"], 80);
     }
 
     #[test]
     fn before_the_agent_told_its_steps_the_conductors_own_are_shown_as_not_yet_validated() {
         let mut node = Node::enrolled(NodeId::default(), Attributes::default(), Timestamp(0));
-        let deploy = Deploy::begun(Timestamp(0), BootMode::Uefi, Vec::new());
-        node.provision = Provision::Deploying(Box::new(deploy));
+        let work = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Uefi, Vec::new());
+        node.provision = Provision::Working(Box::new(work));
         let info = driver_internal_info(&node);
         let names: Vec<&Value> = info["deploy_steps"]
             .as_array()

@@ -7,6 +7,14 @@ use crate::timestamp::Timestamp;
 pub struct Limits {
     /// How long an agent may be silent, before and after its first heartbeat (`deploy_callback_timeout`).
     pub deploy_callback_timeout_ms: i64,
+    /// The same during a cleaning (`clean_callback_timeout`).
+    pub clean_callback_timeout_ms: i64,
+    /// The same during a service (`service_callback_timeout`).
+    pub service_callback_timeout_ms: i64,
+    /// The same during a rescue (`rescue_callback_timeout`).
+    pub rescue_callback_timeout_ms: i64,
+    /// How long an agent may take to tell what it finds in its machine, booting included (`inspect_wait_timeout`).
+    pub inspect_wait_timeout_ms: i64,
     /// How long `write_image` may take, however alive the agent is.
     pub write_image_limit_ms: i64,
     /// How long any other command may take, however alive the agent is.
@@ -19,6 +27,11 @@ pub struct Limits {
     pub power_off_look_every_ms: i64,
     /// Boot mode of nodes that don't say theirs: `bios` or `uefi`.
     pub default_boot_mode: BootMode,
+    /// Nodes are cleaned on their way to `available`, unless they say otherwise (`automated_clean`).
+    pub automated_clean: bool,
+    /// A machine is switched off when a step of its cleaning has failed, and not left for a person to look at
+    /// (`poweroff_in_cleanfail`).
+    pub poweroff_in_cleanfail: bool,
     /// An agent that lost its token gets a new one without a power cycle, where the driver can't switch power and the agent that had
     /// the token is gone (`reissue_lost_token`).
     pub reissue_lost_token: bool,
@@ -28,12 +41,18 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             deploy_callback_timeout_ms: 1_800_000,
+            clean_callback_timeout_ms: 1_800_000,
+            service_callback_timeout_ms: 1_800_000,
+            rescue_callback_timeout_ms: 1_800_000,
+            inspect_wait_timeout_ms: 1_800_000,
             write_image_limit_ms: 6 * 3_600_000,
             command_limit_ms: 3_600_000,
             driver_limit_ms: 60_000,
             power_off_wait_ms: 35_000,
             power_off_look_every_ms: 1_000,
             default_boot_mode: BootMode::Uefi,
+            automated_clean: true,
+            poweroff_in_cleanfail: false,
             reissue_lost_token: false,
         }
     }

@@ -1,35 +1,57 @@
-//! The short ways: enroll to manageable, manageable to available and back, and from use back to available.
+//! Provision verbs: whether the table of states allows one now, and the short ways: enroll to manageable, manageable to available
+//! and back, adoption, and from use back to available. What takes an agent is in `work`.
 
 use super::effect::{Severity, Step};
+use super::event::ProvisionOptions;
 use super::hardware::DriverAnswer;
 use super::outcome::Outcome;
-use super::provision::{ProvisionState, Verb};
+use super::provision::Verb;
 use super::refused::Refused;
 use super::state::{DriverRequest, Object, Provision};
 use super::step::rest;
+use super::transitions;
 use super::turn::Turn;
+use super::work;
 
-/// `manage`: see whether the driver can reach the machine; from `available`, just take it out of use.
-pub(super) fn manage(mut turn: Turn<'_>) -> Step {
-    match &turn.node.provision {
-        Provision::Enroll => {
-            turn.node.last_error = None;
-            turn.move_to(Provision::Verifying);
-            turn.call_driver(DriverRequest::Verify);
-            turn.done(Outcome::DriverCalled)
-        }
-        Provision::Available => {
-            turn.node.last_error = None;
-            rest(turn, Provision::Manageable, Outcome::Changed)
-        }
-        Provision::Verifying
-        | Provision::Manageable
-        | Provision::Deploying(_)
-        | Provision::DeployFailed
-        | Provision::Active
-        | Provision::Deleting
-        | Provision::Error => no_way(turn, Verb::Manage),
+/// A provision verb. The table says whether it leads anywhere from here; what it does is said below and in `work`.
+pub(super) fn verb(turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Step {
+    let state = turn.node.provision_state();
+    if !transitions::allows(state, verb) {
+        return turn.refuse(if state.is_working() {
+            Refused::Busy { state }
+        } else {
+            Refused::NoSuchTransition { verb, state }
+        });
     }
+    if turn.node.driver_call.is_some() && !turn.node.is_at_work() {
+        // The machine is still being switched by what came before.
+        return turn.refuse(Refused::Busy { state });
+    }
+    match verb {
+        Verb::Manage => manage(turn),
+        Verb::Provide => provide(turn),
+        Verb::Inspect => work::inspect(turn),
+        Verb::Clean => work::clean(turn, options),
+        Verb::Active | Verb::Rebuild => work::deploy(turn, verb, options),
+        Verb::Deleted => undeploy(turn),
+        Verb::Rescue => work::rescue(turn, options),
+        Verb::Unrescue => work::unrescue(turn),
+        Verb::Adopt => adopt(turn),
+        Verb::Service => work::service(turn, options),
+        Verb::Abort => work::abort(turn),
+        Verb::Unhold => work::unhold(turn),
+    }
+}
+
+/// `manage`: see whether the driver can reach the machine; where that is known, just come to rest.
+fn manage(mut turn: Turn<'_>) -> Step {
+    if turn.node.provision == Provision::Enroll {
+        turn.node.last_error = None;
+        turn.move_to(Provision::Verifying);
+        turn.call_driver(DriverRequest::Verify);
+        return turn.done(Outcome::DriverCalled);
+    }
+    rest(turn, Provision::Manageable, Outcome::Changed)
 }
 
 /// The driver has answered to `manage`.
@@ -46,11 +68,8 @@ pub(super) fn verified(mut turn: Turn<'_>, answer: Result<DriverAnswer, String>)
     }
 }
 
-/// `provide`: offer it for use. The API has every node pass through `cleaning`; nothing is cleaned yet, and the history says so.
-pub(super) fn provide(mut turn: Turn<'_>) -> Step {
-    if turn.node.provision != Provision::Manageable {
-        return no_way(turn, Verb::Provide);
-    }
+/// `provide`: clean it, then offer it for use.
+fn provide(mut turn: Turn<'_>) -> Step {
     if turn.node.attributes.retired {
         return turn.refuse(Refused::BadValue {
             field: "target".to_owned(),
@@ -59,24 +78,35 @@ pub(super) fn provide(mut turn: Turn<'_>) -> Step {
         });
     }
     turn.node.last_error = None;
-    pass_through_cleaning(&mut turn);
-    rest(turn, Provision::Available, Outcome::Changed)
+    work::clean_automatically(turn)
+}
+
+/// `adopt`: take over a machine that is in use already, without touching what is on it.
+fn adopt(mut turn: Turn<'_>) -> Step {
+    turn.node.last_error = None;
+    turn.move_to(Provision::Adopting);
+    turn.call_driver(DriverRequest::Verify);
+    turn.done(Outcome::DriverCalled)
+}
+
+/// The driver has answered to `adopt`.
+pub(super) fn adopted(mut turn: Turn<'_>, answer: Result<DriverAnswer, String>) -> Step {
+    match answer {
+        Ok(_) => rest(turn, Provision::Active, Outcome::Changed),
+        Err(why) => {
+            turn.error(
+                "provisioning",
+                format!(
+                    "The machine can't be adopted: {why}. Mend its driver_info, then adopt it again."
+                ),
+            );
+            rest(turn, Provision::AdoptFailed, Outcome::Failed)
+        }
+    }
 }
 
 /// `deleted`: stop whatever runs on the machine, forget the instance, make the node available again.
-pub(super) fn undeploy(mut turn: Turn<'_>) -> Step {
-    let may = match &turn.node.provision {
-        Provision::Active | Provision::DeployFailed | Provision::Error => true,
-        Provision::Deploying(_) => turn.node.provision_state() == ProvisionState::WaitCallBack,
-        Provision::Enroll
-        | Provision::Verifying
-        | Provision::Manageable
-        | Provision::Available
-        | Provision::Deleting => false,
-    };
-    if !may {
-        return no_way(turn, Verb::Deleted);
-    }
+fn undeploy(mut turn: Turn<'_>) -> Step {
     if turn.node.attributes.protected {
         return turn.refuse(Refused::Protected {
             what: "Undeploying".to_owned(),
@@ -118,27 +148,5 @@ fn forget_instance(mut turn: Turn<'_>) -> Step {
     turn.node.attributes.instance_uuid = None;
     turn.node.attributes.instance_name = None;
     turn.node.hardware.vifs.clear();
-    pass_through_cleaning(&mut turn);
-    rest(turn, Provision::Available, Outcome::Changed)
-}
-
-fn pass_through_cleaning(turn: &mut Turn<'_>) {
-    turn.note(
-        Severity::Info,
-        "provisioning",
-        format!(
-            "{} -> cleaning: nothing was cleaned, this version of Upbeat has no cleaning; the disks hold what they held",
-            turn.node.provision_state()
-        ),
-    );
-}
-
-/// The verb leads nowhere from here: busy where waiting helps, refused where it doesn't.
-pub(super) fn no_way(turn: Turn<'_>, verb: Verb) -> Step {
-    let state = turn.node.provision_state();
-    turn.refuse(if state.is_working() {
-        Refused::Busy { state }
-    } else {
-        Refused::NoSuchTransition { verb, state }
-    })
+    work::clean_automatically(turn)
 }

@@ -9,13 +9,14 @@ mod answers;
 pub mod attributes;
 pub mod boot_options;
 mod deadlines;
-pub mod deploy;
 mod edit;
 mod effect;
 mod event;
 pub mod fields;
 pub mod hardware;
 mod heartbeat;
+pub mod image;
+pub mod inspection;
 pub mod internal_info;
 mod limits;
 mod manage;
@@ -34,16 +35,19 @@ pub mod steps;
 #[cfg(test)]
 mod tests;
 pub mod traits;
+pub mod transitions;
 mod turn;
 pub mod update;
 mod upkeep;
 pub mod values;
 pub mod volume;
 mod waiting;
+pub mod work;
 
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
-    Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, TokenMatch,
+    Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, RunbookSteps,
+    TokenMatch,
 };
 pub use hardware::{DriverAnswer, HardwareRequest};
 pub use limits::{BootMode, Limits, Now};
@@ -51,8 +55,8 @@ pub use outcome::Outcome;
 pub use provision::{ProvisionState, Verb};
 pub use refused::Refused;
 pub use state::{
-    Attributes, Deadlines, DriverCall, DriverRequest, Maintenance, Node, NodeId, Object, Port,
-    PortId, Power, PowerState, Provision, Session,
+    Attributes, Deadlines, DriverCall, DriverRequest, Inspection, Maintenance, Node, NodeId,
+    Object, Port, PortId, Power, PowerState, Provision, Session,
 };
 pub use step::{is_sign_of_life, step};
 pub use upkeep::{QUARANTINE_FAULT, after_trouble_with_the_store, is_sign_worth_storing};

@@ -27,13 +27,19 @@ pub enum Outcome {
     CommandPlanned,
     /// The driver was called.
     DriverCalled,
-    /// The deploy took the next step.
-    DeployGoesOn,
+    /// The work took the next step.
+    WorkGoesOn,
+    /// The work waits for somebody's `unhold`.
+    Held,
     /// The node became `active`.
     Deployed,
     /// The deploy failed; `last_error` says why.
     DeployFailed,
-    /// An operation other than a deploy failed; `last_error` says why.
+    /// Other work than a deploy has ended well.
+    WorkDone,
+    /// Other work than a deploy failed; `last_error` says why.
+    WorkFailed,
+    /// An operation other than work failed; `last_error` says why.
     Failed,
     /// A deadline had passed.
     DeadlineExpired,
@@ -65,7 +71,10 @@ impl Outcome {
             Outcome::AgentTrouble => "agent_trouble",
             Outcome::CommandPlanned => "command_planned",
             Outcome::DriverCalled => "driver_called",
-            Outcome::DeployGoesOn => "deploy_goes_on",
+            Outcome::WorkGoesOn => "work_goes_on",
+            Outcome::Held => "held",
+            Outcome::WorkDone => "work_done",
+            Outcome::WorkFailed => "work_failed",
             Outcome::Deployed => "deployed",
             Outcome::DeployFailed => "deploy_failed",
             Outcome::Failed => "failed",

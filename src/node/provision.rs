@@ -33,8 +33,7 @@ macro_rules! named {
 }
 
 named! {
-    /// All provision states of the Bare Metal API. A node of this version is only ever in some of them; the others are known
-    /// so that filters and clients that name them are understood.
+    /// All provision states of the Bare Metal API.
     ProvisionState {
         Enroll = "enroll",
         Verifying = "verifying",

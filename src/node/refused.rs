@@ -61,6 +61,8 @@ pub enum Refused {
     },
     /// No lookup in this state; agents are told no more than that.
     LookupNotAllowed,
+    /// Findings for a node that nobody inspects; agents are told no more than that.
+    NotInspecting,
     /// A heartbeat without a token.
     TokenMissing,
     /// A heartbeat with another token than the session's.
@@ -92,6 +94,7 @@ impl Refused {
             Refused::NotFound { .. } => "not_found",
             Refused::InUse { .. } => "in_use",
             Refused::LookupNotAllowed => "lookup_not_allowed",
+            Refused::NotInspecting => "not_inspecting",
             Refused::TokenMissing => "token_missing",
             Refused::TokenWrong => "token_wrong",
             Refused::CallbackUrlChanged => "callback_url_changed",
@@ -130,6 +133,12 @@ impl fmt::Display for Refused {
             }
             Refused::LookupNotAllowed => {
                 write!(f, "The node is not in a state that allows a lookup.")
+            }
+            Refused::NotInspecting => {
+                write!(
+                    f,
+                    "The node is not in a state that awaits the findings of an inspection."
+                )
             }
             Refused::TokenMissing => write!(f, "Agent token is required for heartbeat processing."),
             Refused::TokenWrong => write!(

@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::deploy::Deploy;
 use super::hardware::recorded::Hardware;
 use super::parts::Part;
 use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
 use super::volume::{VolumeConnector, VolumeTarget};
+use super::work::{Work, WorkKind};
 use crate::command::{Command, CommandId, Instance};
 use crate::timestamp::Timestamp;
 
@@ -116,6 +116,9 @@ pub struct Node {
     pub driver_calls_made: u64,
     /// When waiting ends.
     pub deadlines: Deadlines,
+    /// When it was last inspected.
+    #[serde(default)]
+    pub inspection: Inspection,
     /// Why the conductor gave up on carrying this node's events, if it did.
     pub quarantine: Option<String>,
 }
@@ -130,10 +133,10 @@ impl Node {
             updated_at: None,
             attributes,
             ports: Vec::new(),
+            traits: Vec::new(),
             portgroups: Vec::new(),
             volume_connectors: Vec::new(),
             volume_targets: Vec::new(),
-            traits: Vec::new(),
             allocation: None,
             maintenance: None,
             last_error: None,
@@ -148,6 +151,7 @@ impl Node {
             driver_call: None,
             driver_calls_made: 0,
             deadlines: Deadlines::default(),
+            inspection: Inspection::default(),
             quarantine: None,
         }
     }
@@ -155,6 +159,48 @@ impl Node {
     /// The state's name as clients see it.
     pub fn provision_state(&self) -> ProvisionState {
         self.provision.state()
+    }
+
+    /// The state it is on the way to, or was when it failed; none for states that rest.
+    pub fn target_provision_state(&self) -> Option<ProvisionState> {
+        match &self.provision {
+            Provision::Working(work) if work.kind == WorkKind::ManualClean => {
+                Some(ProvisionState::Manageable)
+            }
+            Provision::CleanFailed { is_manual: true } => Some(ProvisionState::Manageable),
+            provision => provision.state().target(),
+        }
+    }
+
+    /// The work in progress, if any.
+    pub fn work(&self) -> Option<&Work> {
+        match &self.provision {
+            Provision::Working(work) => Some(work),
+            _ => None,
+        }
+    }
+
+    /// True while something is being done that will end by itself, well or badly.
+    pub fn is_at_work(&self) -> bool {
+        match &self.provision {
+            Provision::Verifying
+            | Provision::Adopting
+            | Provision::Deleting
+            | Provision::Working(_) => true,
+            Provision::Enroll
+            | Provision::Manageable
+            | Provision::InspectFailed
+            | Provision::CleanFailed { .. }
+            | Provision::Available
+            | Provision::DeployFailed
+            | Provision::Active
+            | Provision::ServiceFailed
+            | Provision::Rescue
+            | Provision::RescueFailed
+            | Provision::UnrescueFailed
+            | Provision::AdoptFailed
+            | Provision::Error => false,
+        }
     }
 
     /// The command with this number, if it is one of the last two.
@@ -286,6 +332,29 @@ fn yes() -> bool {
     true
 }
 
+impl Port {
+    /// A port with this address, as it is unless more is said of it.
+    pub fn new(id: PortId, address: String, now: Timestamp) -> Port {
+        Port {
+            id,
+            created_at: now,
+            updated_at: None,
+            address,
+            name: None,
+            pxe_enabled: true,
+            extra: Object::new(),
+            local_link_connection: Object::new(),
+            physical_network: None,
+            is_smartnic: false,
+            description: None,
+            vendor: None,
+            category: None,
+            portgroup_uuid: None,
+            available_for_dynamic_portgroup: true,
+        }
+    }
+}
+
 /// That and why a person works on the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Maintenance {
@@ -336,12 +405,32 @@ pub enum Provision {
     Manageable,
     /// Ready for use.
     Available,
-    /// On its way to `active`.
-    Deploying(Box<Deploy>),
+    /// Work is in progress: which state that is, the work says.
+    #[serde(alias = "deploying")]
+    Working(Box<Work>),
+    /// An inspection ended badly.
+    InspectFailed,
+    /// A cleaning ended badly.
+    CleanFailed {
+        /// It was one that somebody asked for.
+        is_manual: bool,
+    },
     /// The way to `active` ended badly.
     DeployFailed,
     /// In use.
     Active,
+    /// A service ended badly.
+    ServiceFailed,
+    /// In use, with a ramdisk for rescuing it.
+    Rescue,
+    /// A rescue ended badly.
+    RescueFailed,
+    /// The way back from a rescue ended badly.
+    UnrescueFailed,
+    /// A machine that is in use already is taken over: the driver tries whether it can reach it.
+    Adopting,
+    /// It can't.
+    AdoptFailed,
     /// On its way back to `available`.
     Deleting,
     /// The way back ended badly.
@@ -356,19 +445,30 @@ impl Provision {
             Provision::Verifying => ProvisionState::Verifying,
             Provision::Manageable => ProvisionState::Manageable,
             Provision::Available => ProvisionState::Available,
-            Provision::Deploying(deploy) => {
-                if deploy.awaits_agent() {
-                    ProvisionState::WaitCallBack
-                } else {
-                    ProvisionState::Deploying
-                }
-            }
+            Provision::Working(work) => work.state(),
+            Provision::InspectFailed => ProvisionState::InspectFailed,
+            Provision::CleanFailed { .. } => ProvisionState::CleanFailed,
             Provision::DeployFailed => ProvisionState::DeployFailed,
             Provision::Active => ProvisionState::Active,
+            Provision::ServiceFailed => ProvisionState::ServiceFailed,
+            Provision::Rescue => ProvisionState::Rescue,
+            Provision::RescueFailed => ProvisionState::RescueFailed,
+            Provision::UnrescueFailed => ProvisionState::UnrescueFailed,
+            Provision::Adopting => ProvisionState::Adopting,
+            Provision::AdoptFailed => ProvisionState::AdoptFailed,
             Provision::Deleting => ProvisionState::Deleting,
             Provision::Error => ProvisionState::Error,
         }
     }
+}
+
+/// When a node was last inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Inspection {
+    /// When it was asked for.
+    pub started_at: Option<Timestamp>,
+    /// When it ended well.
+    pub finished_at: Option<Timestamp>,
 }
 
 /// The agent that was given a token: from its first lookup to the next power cycle the conductor orders.
@@ -438,6 +538,8 @@ pub enum DriverRequest {
     PowerOff,
     /// Off, then on.
     Reboot,
+    /// Boot from disk from now on; off, then on.
+    RebootToInstance,
     /// Off, by asking the operating system.
     SoftPowerOff,
     /// Off, by asking the operating system, then on.
@@ -469,6 +571,7 @@ impl DriverRequest {
             DriverRequest::PowerOn => "power on",
             DriverRequest::PowerOff => "power off",
             DriverRequest::Reboot => "reboot",
+            DriverRequest::RebootToInstance => "reboot to instance",
             DriverRequest::SoftPowerOff => "soft power off",
             DriverRequest::SoftReboot => "soft reboot",
             DriverRequest::SetBootDevice => "set boot device",
@@ -505,6 +608,7 @@ impl DriverRequest {
             DriverRequest::PowerOn
             | DriverRequest::Reboot
             | DriverRequest::SoftReboot
+            | DriverRequest::RebootToInstance
             | DriverRequest::RebootToRamdisk => Some(PowerState::On),
             DriverRequest::PowerOff | DriverRequest::SoftPowerOff => Some(PowerState::Off),
             DriverRequest::Verify

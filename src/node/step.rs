@@ -8,10 +8,9 @@ use super::refused::Refused;
 use super::state::{Node, Provision};
 use super::turn::Turn;
 use super::{
-    allocation, answers, deadlines, deploy, edit, hardware, heartbeat, manage, parts, power,
-    traits, upkeep,
+    allocation, answers, deadlines, edit, hardware, heartbeat, manage, parts, power, traits,
+    upkeep, work,
 };
-use crate::node::provision::Verb;
 
 /// What `event` makes of `node` at the moment `now`. Never fails: what is not allowed is refused and changes nothing.
 ///
@@ -42,22 +41,8 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::DeadlineReached => deadlines::reached(turn),
         Event::Resumed { down_for_ms } => upkeep::resumed(turn, down_for_ms),
         Event::Quarantined { reason } => upkeep::quarantined(turn, reason),
-        Event::Provision { verb, options } => match verb {
-            Verb::Manage => manage::manage(turn),
-            Verb::Provide => manage::provide(turn),
-            Verb::Active | Verb::Rebuild => deploy::start(turn, verb, options),
-            Verb::Deleted => manage::undeploy(turn),
-            Verb::Abort => deploy::abort(turn),
-            Verb::Inspect
-            | Verb::Clean
-            | Verb::Rescue
-            | Verb::Unrescue
-            | Verb::Adopt
-            | Verb::Service
-            | Verb::Unhold => turn.refuse(Refused::Unsupported {
-                what: format!("The action \"{verb}\" is not supported by this version of Upbeat."),
-            }),
-        },
+        Event::Provision { verb, options } => manage::verb(turn, verb, options),
+        Event::Inspected(findings) => work::inspected(turn, *findings),
         Event::Power { change, limit_ms } => power::change(turn, change, limit_ms),
         Event::Hardware(request) => hardware::flow::requested(turn, request),
         Event::Maintenance { on, reason } => upkeep::maintenance(turn, on, reason),
@@ -96,6 +81,7 @@ fn is_from_an_operator(event: &Event) -> bool {
         | Event::Allocation(_) => true,
         Event::Lookup { .. }
         | Event::Heartbeat(_)
+        | Event::Inspected(_)
         | Event::Command { .. }
         | Event::Driver { .. }
         | Event::DeadlineReached

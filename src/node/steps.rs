@@ -1,25 +1,37 @@
-//! The list of deploy steps: the conductor's own, the agent's and the user's, in the order of their priorities.
+//! The lists of steps: the conductor's own, the driver's, the agent's and the user's, in the order in which they are carried out.
+//!
+//! Pure. A deploy and an automated cleaning go by priority; a manual cleaning and a service go in the order somebody asked for.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::state::Object;
+pub use crate::command::StepsOf;
 
-/// One step of a deploy.
+/// One step of a deploy, a cleaning or a service.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DeployStep {
+pub struct WorkStep {
     /// Which hardware interface it belongs to, for example `deploy`.
     pub interface: String,
     /// Its name, for example `write_image`.
     pub step: String,
-    /// Higher ones come first; 0 is never carried out.
+    /// Higher ones come first; 0 is only carried out when somebody asks for it.
     pub priority: i64,
-    /// Arguments for the agent.
+    /// Arguments.
     #[serde(default)]
     pub args: Object,
     /// The machine must be rebooted into the ramdisk after it.
     #[serde(default)]
     pub reboot_requested: bool,
+    /// Carried out by the driver, not by the agent.
+    #[serde(default)]
+    pub is_out_of_band: bool,
+    /// An abort has to wait for its end.
+    #[serde(default)]
+    pub is_not_abortable: bool,
+    /// It needs no ramdisk on the machine.
+    #[serde(default)]
+    pub needs_no_ramdisk: bool,
 }
 
 /// The steps the conductor itself takes in every deploy of the `direct` interface, with the priorities of the Bare Metal API.
@@ -39,27 +51,98 @@ pub const TEAR_DOWN_AGENT: &str = "tear_down_agent";
 /// The machine is powered on.
 pub const BOOT_INSTANCE: &str = "boot_instance";
 
-impl DeployStep {
-    /// True for the steps that the conductor takes itself; all others are the agent's.
+/// Steps by these names are the conductor's in every list, whatever interface they are asked for with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reserved {
+    /// `hold`: until somebody sends `unhold`.
+    Hold,
+    /// `wait`: for `seconds`, or until the agent calls again.
+    Wait,
+    /// `power_on`
+    PowerOn,
+    /// `power_off`
+    PowerOff,
+    /// `reboot`
+    Reboot,
+}
+
+impl Reserved {
+    /// The reserved step called `name`.
+    pub fn named(name: &str) -> Option<Reserved> {
+        match name {
+            "hold" => Some(Reserved::Hold),
+            "wait" => Some(Reserved::Wait),
+            "power_on" => Some(Reserved::PowerOn),
+            "power_off" => Some(Reserved::PowerOff),
+            "reboot" => Some(Reserved::Reboot),
+            _ => None,
+        }
+    }
+}
+
+/// The order of steps of equal priority, in an automated cleaning and among a driver's steps.
+const INTERFACES: [&str; 7] = [
+    "power",
+    "management",
+    "firmware",
+    "deploy",
+    "bios",
+    "raid",
+    "vendor",
+];
+
+impl WorkStep {
+    /// A step without arguments.
+    pub fn named(interface: &str, step: &str, priority: i64) -> WorkStep {
+        WorkStep {
+            interface: interface.to_owned(),
+            step: step.to_owned(),
+            priority,
+            args: Object::new(),
+            reboot_requested: false,
+            is_out_of_band: false,
+            is_not_abortable: false,
+            needs_no_ramdisk: false,
+        }
+    }
+
+    /// `<interface>.<step>`
+    pub fn full_name(&self) -> String {
+        format!("{}.{}", self.interface, self.step)
+    }
+
+    /// True for the steps of a deploy that the conductor takes itself.
     pub fn is_core(&self) -> bool {
         self.interface == "deploy" && CORE.iter().any(|(name, _)| *name == self.step)
     }
 
-    fn is_same_as(&self, other: &DeployStep) -> bool {
+    /// The step of the conductor that it is in every list, if it is one.
+    pub fn reserved(&self) -> Option<Reserved> {
+        Reserved::named(&self.step)
+    }
+
+    /// True if an agent that was lost in it may be asked for it again: it wipes, and wiping twice is wiping.
+    pub fn is_repeatable(&self) -> bool {
+        self.interface == "deploy" && self.step.starts_with("erase_")
+    }
+
+    fn is_same_as(&self, other: &WorkStep) -> bool {
         self.interface == other.interface && self.step == other.step
     }
 }
 
-/// The conductor's own steps.
-pub fn core_steps() -> Vec<DeployStep> {
+/// The conductor's own steps in a deploy by the deploy interface `interface`: `custom-agent` leaves the writing to steps of the agent.
+pub fn core_steps_of(interface: &str) -> Vec<WorkStep> {
+    core_steps()
+        .into_iter()
+        .filter(|step| interface != "custom-agent" || step.step != WRITE_IMAGE)
+        .collect()
+}
+
+/// The conductor's own steps in a deploy.
+pub fn core_steps() -> Vec<WorkStep> {
     CORE.iter()
-        .map(|(name, priority)| DeployStep {
-            interface: "deploy".to_owned(),
-            step: (*name).to_owned(),
-            priority: *priority,
-            args: Object::new(),
-            reboot_requested: false,
-        })
+        .map(|(name, priority)| WorkStep::named("deploy", name, *priority))
         .collect()
 }
 
@@ -67,25 +150,27 @@ pub fn core_steps() -> Vec<DeployStep> {
 const STEPS_MAX: usize = 1_000;
 const NAME_BYTES_MAX: usize = 255;
 
-/// The agent's steps, from the result of `deploy.get_deploy_steps`: lists by hardware manager. Steps the agent describes in a
-/// way that makes no sense are left out, and those beyond the thousandth.
-pub fn agent_steps(result: &Value) -> Vec<DeployStep> {
-    let by_manager = result.get("deploy_steps").and_then(Value::as_object);
+/// The agent's steps, from the result of `get_deploy_steps` and its like: lists by hardware manager. Steps the agent describes in a
+/// way that makes no sense are left out, and those beyond the thousandth. Where two managers have a step, the first is taken.
+pub fn agent_steps(of: StepsOf, result: &Value) -> Vec<WorkStep> {
+    let by_manager = result
+        .get(format!("{}_steps", of.word()))
+        .and_then(Value::as_object);
     by_manager
         .into_iter()
         .flat_map(|managers| managers.values())
         .filter_map(Value::as_array)
         .flatten()
         .filter_map(|step| {
-            Some(DeployStep {
-                interface: step.get("interface")?.as_str()?.to_owned(),
-                step: step.get("step")?.as_str()?.to_owned(),
-                priority: step.get("priority").and_then(Value::as_i64).unwrap_or(0),
-                args: Object::new(),
-                reboot_requested: step
-                    .get("reboot_requested")
-                    .and_then(Value::as_bool)
-                    .unwrap_or(false),
+            let flag = |name: &str| step.get(name).and_then(Value::as_bool);
+            Some(WorkStep {
+                reboot_requested: flag("reboot_requested").unwrap_or(false),
+                is_not_abortable: flag("abortable") != Some(true),
+                ..WorkStep::named(
+                    step.get("interface")?.as_str()?,
+                    step.get("step")?.as_str()?,
+                    step.get("priority").and_then(Value::as_i64).unwrap_or(0),
+                )
             })
         })
         .filter(|step| step.interface.len() <= NAME_BYTES_MAX && step.step.len() <= NAME_BYTES_MAX)
@@ -93,23 +178,28 @@ pub fn agent_steps(result: &Value) -> Vec<DeployStep> {
         .collect()
 }
 
-/// The whole list, highest priority first.
+/// The whole list of a deploy, highest priority first, from the conductor's own steps, those of the driver and the agent, and those
+/// somebody asked for.
 ///
-/// A step of the conductor hides one of the agent with the same interface and name. What the user asked for replaces the
-/// priority and arguments of a step of the same name.
+/// A step of the conductor hides one of the driver or the agent with the same interface and name, and one of the driver hides the
+/// agent's. What the user asked for replaces the priority and arguments of a step of the same name; what was asked for later wins.
 ///
 /// # Errors
-/// A step of the user that neither the conductor nor the agent knows: its name.
-pub fn merge(agent: &[DeployStep], user: &[DeployStep]) -> Result<Vec<DeployStep>, String> {
-    let mut steps = core_steps();
-    for step in agent {
-        if !steps.iter().any(|known| known.is_same_as(step)) {
-            steps.push(step.clone());
-        }
-    }
+/// A step of the user that nobody knows: its name.
+pub fn by_wish_and_priority(
+    own: Vec<WorkStep>,
+    driver: &[WorkStep],
+    agent: &[WorkStep],
+    user: &[WorkStep],
+) -> Result<Vec<WorkStep>, String> {
+    let mut steps = known(own, driver, agent);
     for wanted in user {
+        if wanted.reserved().is_some() {
+            steps.push(wanted.clone());
+            continue;
+        }
         let Some(known) = steps.iter_mut().find(|known| known.is_same_as(wanted)) else {
-            return Err(format!("{}.{}", wanted.interface, wanted.step));
+            return Err(wanted.full_name());
         };
         known.priority = wanted.priority;
         known.args = wanted.args.clone();
@@ -120,22 +210,78 @@ pub fn merge(agent: &[DeployStep], user: &[DeployStep]) -> Result<Vec<DeployStep
     Ok(steps)
 }
 
+/// The whole list of an automated cleaning: every step that has a priority, highest first, and by interface where it is equal.
+pub fn by_priority(driver: &[WorkStep], agent: &[WorkStep]) -> Vec<WorkStep> {
+    let mut steps = known(Vec::new(), driver, agent);
+    steps.retain(|step| step.priority > 0);
+    steps.sort_by_key(|step| {
+        let place = INTERFACES
+            .iter()
+            .position(|interface| *interface == step.interface);
+        (
+            std::cmp::Reverse(step.priority),
+            place.unwrap_or(usize::MAX),
+        )
+    });
+    steps
+}
+
+/// The steps somebody asked for, in their order, with what the driver and the agent say of them.
+///
+/// # Errors
+/// A step that nobody knows: its name.
+pub fn in_order(
+    wanted: &[WorkStep],
+    driver: &[WorkStep],
+    agent: &[WorkStep],
+) -> Result<Vec<WorkStep>, String> {
+    let known = known(Vec::new(), driver, agent);
+    wanted
+        .iter()
+        .map(|wanted| {
+            if wanted.reserved().is_some() {
+                return Ok(WorkStep {
+                    needs_no_ramdisk: true,
+                    ..wanted.clone()
+                });
+            }
+            let known = known.iter().find(|known| known.is_same_as(wanted));
+            let known = known.ok_or_else(|| wanted.full_name())?;
+            Ok(WorkStep {
+                args: wanted.args.clone(),
+                priority: wanted.priority,
+                ..known.clone()
+            })
+        })
+        .collect()
+}
+
+fn known(own: Vec<WorkStep>, driver: &[WorkStep], agent: &[WorkStep]) -> Vec<WorkStep> {
+    let mut steps = own;
+    for step in driver.iter().chain(agent) {
+        if !steps.iter().any(|known| known.is_same_as(step)) {
+            steps.push(step.clone());
+        }
+    }
+    steps
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
 
-    fn step(interface: &str, name: &str, priority: i64) -> DeployStep {
-        DeployStep {
-            interface: interface.to_owned(),
-            step: name.to_owned(),
-            priority,
-            args: Object::new(),
-            reboot_requested: false,
-        }
+    use WorkStep as Step;
+
+    fn step(interface: &str, name: &str, priority: i64) -> Step {
+        Step::named(interface, name, priority)
     }
 
-    fn names(steps: &[DeployStep]) -> Vec<&str> {
+    fn merge(agent: &[Step], user: &[Step]) -> Result<Vec<Step>, String> {
+        by_wish_and_priority(core_steps(), &[], agent, user)
+    }
+
+    fn names(steps: &[WorkStep]) -> Vec<&str> {
         steps.iter().map(|step| step.step.as_str()).collect()
     }
 
@@ -168,7 +314,7 @@ mod tests {
     #[test]
     fn priority_0_is_never_carried_out() {
         let agent = [step("raid", "build", 0), step("deploy", "burn_in", 90)];
-        let first = |user: &[DeployStep]| merge(&agent, user).unwrap()[0].step.clone();
+        let first = |user: &[WorkStep]| merge(&agent, user).unwrap()[0].step.clone();
         assert_eq!(first(&[]), "burn_in");
         assert_eq!(first(&[step("deploy", "burn_in", 0)]), WRITE_IMAGE);
         assert_eq!(merge(&agent, &[]).unwrap().len(), 5);
@@ -194,7 +340,10 @@ mod tests {
             .map(|n| json!({"interface": "deploy", "step": format!("s{n}"), "priority": 1}))
             .collect();
         let long = json!({"interface": "deploy", "step": "s".repeat(100_000), "priority": 1});
-        let steps = agent_steps(&json!({"deploy_steps": {"A": [long], "B": many}}));
+        let steps = agent_steps(
+            StepsOf::Deploy,
+            &json!({"deploy_steps": {"A": [long], "B": many}}),
+        );
         assert_eq!(steps.len(), STEPS_MAX);
         assert_eq!(steps[0].step, "s0");
     }
@@ -205,7 +354,7 @@ mod tests {
             "A": [{"interface": "deploy", "step": "one", "priority": 5, "reboot_requested": true}],
             "B": [{"interface": "raid", "step": "two", "priority": 0}, {"step": "nameless interface"}, 7],
         }});
-        let steps = agent_steps(&result);
+        let steps = agent_steps(StepsOf::Deploy, &result);
         assert_eq!(names(&steps), ["one", "two"]);
         assert!(steps[0].reboot_requested);
     }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::deploy::DeployPhase;
+use super::work::WorkPhase;
 use super::*;
 use crate::command::{
     Effect as AgentEffect, Entry, Event as AgentEvent, Finish, Instance, Pace, Phase, PostAnswer,
-    Status, Unreadable,
+    Status, StepsOf, Unreadable,
 };
 use crate::timestamp::Timestamp;
 
@@ -15,13 +15,16 @@ mod deploys;
 mod edit;
 mod failures;
 mod hardware;
+mod hardware_steps;
 mod images;
 mod lookups;
 mod names;
 mod parts;
 mod patches;
 mod ports;
+mod states;
 mod upkeep;
+mod works;
 
 /// A node in a world whose time only this test moves.
 struct World {
@@ -50,7 +53,10 @@ impl World {
         World {
             node: Node::enrolled(NodeId::default(), attributes, Timestamp(0)),
             at: 1_000_000,
-            limits: Limits::default(),
+            limits: Limits {
+                automated_clean: false,
+                ..Limits::default()
+            },
             effects: Vec::new(),
             history: Vec::new(),
             boots: 0,
@@ -132,10 +138,11 @@ impl World {
         self.effects = step.effects.clone();
         self.history
             .extend(step.history.iter().map(|line| line.event.clone()));
-        let waits = matches!(
-            self.node.provision,
-            Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
-        );
+        let is_held = self
+            .node
+            .work()
+            .is_some_and(|work| work.phase == WorkPhase::Held);
+        let waits = self.node.is_at_work() && !is_held;
         assert!(
             !waits || step.removed || self.node.next_deadline().is_some(),
             "every wait has a deadline: {:?}",
@@ -331,37 +338,10 @@ fn uefi_installs_the_boot_loader() {
     assert_eq!(world.state(), "deploying");
 }
 
-#[test]
-fn verbs_lead_where_the_state_table_says_and_nowhere_else() {
-    let worlds: [fn() -> World; 5] = [
-        World::new,
-        World::available,
-        World::agent_arrived,
-        World::active,
-        failed,
-    ];
-    let table = [
-        ("enroll", vec![Verb::Manage]),
-        ("available", vec![Verb::Manage, Verb::Active]),
-        ("wait call-back", vec![Verb::Deleted, Verb::Abort]),
-        ("active", vec![Verb::Rebuild, Verb::Deleted]),
-        (
-            "deploy failed",
-            vec![Verb::Active, Verb::Rebuild, Verb::Deleted],
-        ),
-    ];
-    for (make, (state, allowed)) in worlds.iter().zip(table) {
-        assert_eq!(make().state(), state);
-        for verb in Verb::ALL {
-            let refused = matches!(make().asks(*verb).reply, Reply::Refused(_));
-            assert_eq!(refused, !allowed.contains(verb), "{verb} in {state}");
-        }
-    }
-}
-
 fn failed() -> World {
     let mut world = World::agent_arrived();
     world.asks(Verb::Abort);
+    world.driver_says_yes();
     world
 }
 
@@ -566,7 +546,9 @@ fn whoever_asks_while_the_machine_is_being_rebooted_gets_no_token_yet() {
     world.boots();
     assert_eq!(
         world.node.open_command().unwrap().request,
-        crate::command::Request::GetDeploySteps
+        crate::command::Request::GetSteps {
+            of: StepsOf::Deploy
+        }
     );
 }
 
@@ -833,17 +815,11 @@ fn an_agent_that_keeps_restarting_fails_the_deploy() {
 #[test]
 fn a_step_that_can_not_be_repeated_fails_when_the_agent_restarts() {
     let mut world = World::available();
-    let step = steps::DeployStep {
-        interface: "raid".to_owned(),
-        step: "apply_configuration".to_owned(),
-        priority: 90,
-        args: Default::default(),
-        reboot_requested: false,
-    };
+    let step = steps::WorkStep::named("raid", "apply_configuration", 90);
     world.go(Event::Provision {
         verb: Verb::Active,
         options: ProvisionOptions {
-            deploy_steps: vec![step],
+            steps: vec![step],
             ..Default::default()
         },
     });
@@ -1244,12 +1220,12 @@ fn the_clock_may_be_set_either_way_while_the_conductor_is_away() {
         down_for_ms: -90_000,
     });
     assert_eq!(world.node.deadlines.look, Some(look.plus_ms(-90_000)));
-    let Provision::Deploying(deploy) = &world.node.provision else {
+    let Provision::Working(deploy) = &world.node.provision else {
         panic!("{:?}", world.node.provision);
     };
     assert_eq!(
         deploy.phase,
-        DeployPhase::AwaitingOff {
+        WorkPhase::AwaitingOff {
             until: look.plus_ms(-90_000),
         }
     );

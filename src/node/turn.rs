@@ -260,9 +260,12 @@ impl<'a> Turn<'a> {
 
     /// The agent, or its first sign, may take the whole callback timeout from now on.
     pub(super) fn refresh_liveness(&mut self) {
-        self.node.deadlines.liveness = self
-            .now
-            .deadline(self.now.limits.deploy_callback_timeout_ms);
+        let limits = self.now.limits;
+        let limit = match self.node.work() {
+            Some(work) => work.kind.callback_timeout_ms(limits),
+            None => limits.deploy_callback_timeout_ms,
+        };
+        self.node.deadlines.liveness = self.now.deadline(limit);
     }
 
     /// The agent has been heard: what waits for a sign of it may wait anew.

@@ -1,11 +1,11 @@
 //! Maintenance, quarantine, and coming back after the conductor was away.
 
 use super::answers;
-use super::deploy::DeployPhase;
 use super::effect::{Severity, Step};
 use super::outcome::Outcome;
 use super::state::{Maintenance, Node, Provision};
 use super::turn::{Turn, seconds};
+use super::work::WorkPhase;
 use crate::command;
 use crate::timestamp::Timestamp;
 
@@ -50,11 +50,12 @@ fn await_another_call(turn: &mut Turn<'_>) {
         .session
         .as_ref()
         .is_some_and(|session| session.confirmed);
-    let least = turn
-        .now
-        .limits
-        .deploy_callback_timeout_ms
-        .min(CALLS_AGAIN_WITHIN_MS);
+    let limits = turn.now.limits;
+    let timeout = match turn.node.work() {
+        Some(work) => work.kind.callback_timeout_ms(limits),
+        None => limits.deploy_callback_timeout_ms,
+    };
+    let least = timeout.min(CALLS_AGAIN_WITHIN_MS);
     let least = turn.now.at.plus_ms(least);
     if let Some(liveness) = &mut turn.node.deadlines.liveness
         && !is_confirmed
@@ -151,9 +152,9 @@ fn move_times(node: &mut Node, by_ms: i64) {
         .session
         .as_mut()
         .and_then(|session| session.asked_again_at.as_mut());
-    let awaiting_off = match &mut node.provision {
-        Provision::Deploying(deploy) => match &mut deploy.phase {
-            DeployPhase::AwaitingOff { until } => Some(until),
+    let in_phase = match &mut node.provision {
+        Provision::Working(work) => match &mut work.phase {
+            WorkPhase::AwaitingOff { until } | WorkPhase::Pausing { until } => Some(until),
             _ => None,
         },
         _ => None,
@@ -164,7 +165,7 @@ fn move_times(node: &mut Node, by_ms: i64) {
         deadlines.driver.as_mut(),
         deadlines.look.as_mut(),
         asked_again,
-        awaiting_off,
+        in_phase,
     ];
     for time in times.into_iter().flatten() {
         *time = time.plus_ms(by_ms);

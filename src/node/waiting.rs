@@ -1,6 +1,7 @@
 //! What a node waits for, in words for an operator: every waiting node can say so.
 
 use super::state::{Node, Provision};
+use super::work::{Work, WorkPhase};
 use crate::timestamp::Timestamp;
 
 /// What a node waits for.
@@ -21,19 +22,27 @@ pub struct Waiting {
 /// What `node` waits for; none when it rests.
 pub fn waiting(node: &Node) -> Option<Waiting> {
     let mut what = match &node.provision {
-        Provision::Deploying(deploy) => match deploy.current_step() {
-            Some(step) if node.open_command().is_some() => {
-                format!("{} ({}.{})", deploy.phase.name(), step.interface, step.step)
+        Provision::Working(work) => match work.current_step() {
+            Some(step) if node.open_command().is_some() || is_step_of_driver(work) => {
+                format!("{} ({})", work.phase.name(), step.full_name())
             }
-            _ => deploy.phase.name().to_owned(),
+            _ => work.phase.name().to_owned(),
         },
         Provision::Verifying => "seeing whether the machine can be managed".to_owned(),
+        Provision::Adopting => "seeing whether the machine can be adopted".to_owned(),
         Provision::Deleting => "switching the machine off".to_owned(),
         Provision::Enroll
         | Provision::Manageable
+        | Provision::InspectFailed
+        | Provision::CleanFailed { .. }
         | Provision::Available
         | Provision::DeployFailed
         | Provision::Active
+        | Provision::ServiceFailed
+        | Provision::Rescue
+        | Provision::RescueFailed
+        | Provision::UnrescueFailed
+        | Provision::AdoptFailed
         | Provision::Error => match node.driver_call {
             Some(call) => call.request.name().to_owned(),
             None => return None,
@@ -69,4 +78,8 @@ pub fn waiting(node: &Node) -> Option<Waiting> {
         heard_at: node.heard_at(),
         trouble: session.and_then(|session| session.trouble.clone()),
     })
+}
+
+fn is_step_of_driver(work: &Work) -> bool {
+    work.phase == WorkPhase::OutOfBandStep
 }

@@ -1,6 +1,6 @@
 //! The agent: the ramdisk program on the machine, as it behaves towards a conductor.
 //!
-//! It looks up its node, heartbeats at a third to two thirds of the time it was told, runs one command at a time, calls itself busy
+//! It tells what it found in its machine, looks up its node, heartbeats at a third to two thirds of the time it was told, runs one command at a time, calls itself busy
 //! while the last entry of its list runs, keeps that list for life and forgets it with its process. Old ones answer no single
 //! command; some break their list; a masked token without one of its own puts it to sleep for ever.
 
@@ -11,6 +11,9 @@ use super::queue::{Call, CallAnswer, CallKind, Happening, Misfortune};
 use super::work::entry;
 use super::world::World;
 use crate::command::{self, Entry, Request, Status};
+
+/// So often an agent tries to tell what it found.
+const TELLS_MAX: u32 = 5;
 
 /// A request of the conductor on its way, with what the network has decided about it.
 #[derive(Debug, Clone)]
@@ -49,6 +52,10 @@ pub(super) struct Listed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mood {
+    /// It tells what it found, so many times without an answer.
+    Telling {
+        tries: u32,
+    },
     LookingUp {
         gives_up_at: i64,
     },
@@ -112,9 +119,7 @@ impl World<'_> {
                 .has_tls
                 .then(|| format!("certificate of process {process}")),
             token: None,
-            mood: Mood::LookingUp {
-                gives_up_at: now + 600_000,
-            },
+            mood: Mood::Telling { tries: 0 },
             mood_before: Mood::Working,
             is_old: kind.is_old,
             list: Vec::new(),
@@ -289,6 +294,20 @@ impl World<'_> {
         }
         let what = match agent.mood {
             Mood::Asleep | Mood::Hung { .. } => return,
+            Mood::Telling { tries } => {
+                if now < agent.next_call_at {
+                    return;
+                }
+                if tries >= TELLS_MAX {
+                    // The program ends; the ramdisk starts it again.
+                    let boot = agent.boot;
+                    self.agent_ends();
+                    self.queue
+                        .plan(now + 10_000, Happening::ProcessStarts { boot });
+                    return;
+                }
+                CallKind::Findings
+            }
             Mood::LookingUp { gives_up_at } => {
                 if now < agent.next_call_at {
                     return;
@@ -344,6 +363,16 @@ impl World<'_> {
         agent.open_call = None;
         match (agent.mood, answer) {
             (Mood::Hung { .. } | Mood::Asleep, _) => return,
+            (Mood::Telling { tries }, CallAnswer::Failed) => {
+                agent.mood = Mood::Telling { tries: tries + 1 };
+                agent.next_call_at = now + wait.clamp(5_000, 30_000);
+            }
+            (Mood::Telling { .. }, _) => {
+                agent.mood = Mood::LookingUp {
+                    gives_up_at: now + 600_000,
+                };
+                agent.next_call_at = now;
+            }
             (Mood::LookingUp { .. }, CallAnswer::Token(Some(token))) => {
                 agent.token = Some(token);
                 agent.mood = Mood::Working;
@@ -355,11 +384,14 @@ impl World<'_> {
                 self.trace(|| "agent: got six stars and sleeps for ever".to_owned());
                 return;
             }
-            (Mood::LookingUp { .. }, CallAnswer::Taken | CallAnswer::Failed) => {
+            (
+                Mood::LookingUp { .. },
+                CallAnswer::Taken | CallAnswer::NotWanted | CallAnswer::Failed,
+            ) => {
                 agent.lookups += 1;
                 agent.next_call_at = now + wait.min(1_000 << agent.lookups.min(6)).max(1_000);
             }
-            (Mood::Working, CallAnswer::Taken | CallAnswer::Token(_)) => {
+            (Mood::Working, CallAnswer::Taken | CallAnswer::NotWanted | CallAnswer::Token(_)) => {
                 // Also a completion that came while this heartbeat was under way: it is forgotten here.
                 agent.is_forced = false;
                 agent.next_call_at = now + regular;

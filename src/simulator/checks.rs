@@ -9,8 +9,9 @@ use super::rules::{Rule, Violation};
 use super::story::told;
 use super::world::World;
 use crate::command::{self, CommandId, Finish, Phase, PostAnswer, Refusal, Request};
-use crate::node::deploy::DeployPhase;
-use crate::node::{Event, Node, Outcome, Provision, Reply, Step};
+use crate::node::transitions::is_edge;
+use crate::node::work::{Work, WorkKind, WorkPhase};
+use crate::node::{Event, Node, Outcome, ProvisionState, Reply, Step};
 use crate::timestamp::Timestamp;
 
 /// Slack of a row: a sign of life may be stored this much later, and some milliseconds for the commit.
@@ -211,6 +212,9 @@ impl World<'_> {
             let what = format!("{name} was refused as {:?}", step.outcome);
             self.checks.breaks(Rule::RefusalsChangeNothing, what, at);
         }
+        if let Some(what) = off_the_edges(before, step) {
+            self.checks.breaks(Rule::MovesAreEdges, what, at);
+        }
         if let Some(what) = self.missing_deadline(after) {
             self.checks.breaks(Rule::WaitsHaveDeadlines, what, at);
         }
@@ -251,45 +255,55 @@ impl World<'_> {
         if node.driver_call.is_some() && deadlines.driver.is_none() && limits.driver_limit_ms > 0 {
             return Some("a driver call without a deadline".to_owned());
         }
-        let deploy = match &node.provision {
-            Provision::Deploying(deploy) => deploy,
-            Provision::Verifying | Provision::Deleting if node.driver_call.is_none() => {
-                return Some(format!("{} waits for nothing", node.provision_state()));
-            }
-            _ => return None,
+        let Some(work) = node.work() else {
+            return (node.is_at_work() && node.driver_call.is_none())
+                .then(|| format!("{} waits for nothing", node.provision_state()));
         };
-        let awaits_agent = match deploy.phase {
-            DeployPhase::AwaitingAgent
-            | DeployPhase::ReadingSteps
-            | DeployPhase::InBandStep
-            | DeployPhase::ReadingUuids
-            | DeployPhase::InstallingBootloader
-            | DeployPhase::PoweringOffAgent => true,
-            DeployPhase::AwaitingOff { .. } => {
+        let awaits_agent = match work.phase {
+            WorkPhase::AwaitingAgent
+            | WorkPhase::ReadingSteps
+            | WorkPhase::InBandStep
+            | WorkPhase::ReadingUuids
+            | WorkPhase::InstallingBootloader
+            | WorkPhase::FinalizingRescue
+            | WorkPhase::PoweringOffAgent => true,
+            // A hold is a person's to end.
+            WorkPhase::Held => return None,
+            WorkPhase::Pausing { .. } => {
+                return deadlines
+                    .look
+                    .is_none()
+                    .then(|| "a pause that nothing ends".to_owned());
+            }
+            WorkPhase::AwaitingInventory => {
+                return (deadlines.step.is_none() && limits.inspect_wait_timeout_ms > 0)
+                    .then(|| "findings are awaited without a limit".to_owned());
+            }
+            WorkPhase::AwaitingOff { .. } => {
                 return (deadlines.look.is_none() && node.driver_call.is_none())
                     .then(|| "nobody will look whether the machine went off".to_owned());
             }
-            DeployPhase::Booting
-            | DeployPhase::SettingBootDevice
-            | DeployPhase::SwitchingOff
-            | DeployPhase::SwitchingOn => {
+            WorkPhase::Booting
+            | WorkPhase::OutOfBandStep
+            | WorkPhase::SettingBootDevice
+            | WorkPhase::RebootingToInstance
+            | WorkPhase::SwitchingOff
+            | WorkPhase::SwitchingOn => {
                 return node
                     .driver_call
                     .is_none()
-                    .then(|| format!("{} without a driver call", deploy.phase.name()));
+                    .then(|| format!("{} without a driver call", work.phase.name()));
             }
         };
-        if awaits_agent && deadlines.liveness.is_none() && limits.deploy_callback_timeout_ms > 0 {
-            return Some(format!(
-                "{} without a liveness deadline",
-                deploy.phase.name()
-            ));
+        let is_limited = work.kind.callback_timeout_ms(limits) > 0;
+        if awaits_agent && deadlines.liveness.is_none() && is_limited {
+            return Some(format!("{} without a liveness deadline", work.phase.name()));
         }
         if node.open_command().is_some() && deadlines.step.is_none() && limits.command_limit_ms > 0
         {
             return Some(format!(
                 "{} without a limit for the step",
-                deploy.phase.name()
+                work.phase.name()
             ));
         }
         None
@@ -304,7 +318,7 @@ impl World<'_> {
 
     /// What got through from the agent, and when the node began to wait.
     fn look_at_signs(&mut self, before: &Node, after: &Node, is_sign: bool) {
-        if !matches!(before.provision, Provision::Deploying(_)) {
+        if before.work().is_none() {
             return;
         }
         if is_sign {
@@ -312,7 +326,12 @@ impl World<'_> {
             self.checks.restarts_since_sign = 0;
         }
         let awaits_another = before.session.is_some() && after.session.is_none();
+        let awaits_findings = |node: &Node| {
+            node.work()
+                .is_some_and(|work| work.phase == WorkPhase::AwaitingInventory)
+        };
         let began = after.commands_planned != before.commands_planned
+            || awaits_findings(after) && !awaits_findings(before)
             || after.deadlines.liveness.is_some()
                 && (before.deadlines.liveness.is_none() || awaits_another);
         if began {
@@ -352,6 +371,19 @@ impl World<'_> {
         if is_due(before.deadlines.driver) {
             return;
         }
+        let awaits_findings = before
+            .work()
+            .is_some_and(|work| work.phase == WorkPhase::AwaitingInventory);
+        if is_due(before.deadlines.step) && awaits_findings {
+            let limit = limits.inspect_wait_timeout_ms;
+            let passed = at - self.checks.armed_at;
+            if passed + ROW_LAG_MS < limit {
+                let what =
+                    format!("findings were awaited for {passed} ms; the limit is {limit} ms");
+                self.checks.breaks(Rule::StepsHaveTheirTime, what, at);
+            }
+            return;
+        }
         if is_due(before.deadlines.step) {
             let limit = limit_of(before, limits);
             let passed = at - self.checks.planned_at;
@@ -361,7 +393,7 @@ impl World<'_> {
             }
             return;
         }
-        let limit = limits.deploy_callback_timeout_ms;
+        let limit = callback_timeout_ms(before, limits);
         let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
         let silent = at - since;
         if silent + ROW_LAG_MS + self.checks.excused_ms < limit {
@@ -371,22 +403,39 @@ impl World<'_> {
     }
 
     fn look_at_deploy(&mut self, before: &Node, after: &Node) {
-        let was = matches!(before.provision, Provision::Deploying(_));
-        let is = matches!(after.provision, Provision::Deploying(_));
-        if !was && is {
+        // Work follows work directly when a cleaning begins after a tear-down; otherwise a state of rest is between them.
+        let started_at = |node: &Node| node.work().map(|work| (work.kind, work.started_at));
+        if started_at(after) != started_at(before)
+            && let Some(work) = after.work()
+        {
             self.checks.deploy_at = self.now;
             self.checks.last_sign = None;
             self.checks.excused_ms = 0;
             self.deploy_hostile = self.injector.hostile;
-            self.tally.deploys += 1;
+            match work.kind {
+                WorkKind::Deploy => self.tally.deploys += 1,
+                WorkKind::Clean
+                | WorkKind::ManualClean
+                | WorkKind::Service
+                | WorkKind::Rescue
+                | WorkKind::Unrescue
+                | WorkKind::Inspect => self.tally.other_work += 1,
+            }
         }
-        if was && !is {
+        if let Some(work) = before.work()
+            && after.work().is_none()
+        {
             let took = self.now - self.checks.deploy_at;
             let is_harmless = self.injector.hostile == self.deploy_hostile;
-            match &after.provision {
-                Provision::Active => self.tally.active += 1,
-                Provision::DeployFailed => {
-                    self.tally.failed += 1;
+            let is_deploy = work.kind == WorkKind::Deploy;
+            match after.provision_state() {
+                state if state == work.kind.states().done || ends_retired(work, state) => {
+                    self.tally.active += u64::from(is_deploy);
+                    self.tally.other_done += u64::from(!is_deploy);
+                }
+                state if state == work.kind.states().failed => {
+                    self.tally.failed += u64::from(is_deploy);
+                    self.tally.other_failed += u64::from(!is_deploy);
                     match &after.last_error {
                         Some(text) if !text.is_empty() => {}
                         _ => self.checks.breaks(
@@ -406,7 +455,7 @@ impl World<'_> {
         if !is_harmless || self.hostile_before_deploy {
             return;
         }
-        let limit = self.setup.limits_of(self.number).deploy_callback_timeout_ms;
+        let limit = callback_timeout_ms(before, self.setup.limits_of(self.number));
         let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
         let is_silent =
             limit > 0 && self.now - since + ROW_LAG_MS + self.checks.excused_ms >= limit;
@@ -441,7 +490,7 @@ impl World<'_> {
             let what = format!("{} ms late: {:?}", at - due_since, node.deadlines);
             self.checks.breaks(Rule::DeadlinesFire, what, at);
         }
-        let Provision::Deploying(deploy) = &node.provision else {
+        let Some(work) = node.work() else {
             return;
         };
         if let Some(command) = node.open_command()
@@ -473,11 +522,11 @@ impl World<'_> {
         if node.deadlines.liveness.is_some() {
             let since = self.checks.last_sign.unwrap_or(0).max(self.checks.armed_at);
             let silent = at - since;
-            let limit = limits.deploy_callback_timeout_ms;
+            let limit = callback_timeout_ms(&node, limits);
             if silent > limit + slack {
                 let what = format!(
                     "silent for {silent} ms while {}; the limit is {limit} ms",
-                    deploy.phase.name()
+                    work.phase.name()
                 );
                 self.checks.breaks(Rule::DeadEnd, what, at);
             }
@@ -491,7 +540,7 @@ impl World<'_> {
             if passed > limit + slack {
                 let what = format!(
                     "{passed} ms for {}; the limit is {limit} ms",
-                    deploy.phase.name()
+                    work.phase.name()
                 );
                 self.checks.breaks(Rule::DeadEnd, what, at);
             }
@@ -514,6 +563,16 @@ impl World<'_> {
         let read = serde_json::to_string(node)
             .and_then(|text| serde_json::from_str::<Node>(&text))
             .map_err(|error| error.to_string());
+        // Ports have rows of their own.
+        let forgets_ports = self.setup.quirks.forgets_ports;
+        let read = read.map(|read| Node {
+            ports: if forgets_ports {
+                Vec::new()
+            } else {
+                node.ports.clone()
+            },
+            ..read
+        });
         match read {
             Ok(read) if read == *node => std::rc::Rc::new(read),
             Ok(_) => {
@@ -533,11 +592,10 @@ impl World<'_> {
         let node = self.conductor.latest().clone();
         let limits = self.setup.limits_of(self.number);
         let has_no_limits = limits.deploy_callback_timeout_ms == 0 || limits.command_limit_ms == 0;
-        let waits = node.driver_call.is_some()
-            || matches!(
-                node.provision,
-                Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
-            );
+        let is_held = node
+            .work()
+            .is_some_and(|work| work.phase == WorkPhase::Held);
+        let waits = node.driver_call.is_some() || node.is_at_work() && !is_held;
         if waits && !has_no_limits {
             let what = format!("{} with {:?}", node.provision_state(), node.deadlines);
             self.checks.breaks(Rule::WaitsEnd, what, self.now);
@@ -546,7 +604,7 @@ impl World<'_> {
 }
 
 fn limit_of(node: &Node, limits: &crate::node::Limits) -> i64 {
-    let is_write = |request: &Request| matches!(request, Request::ExecuteDeployStep { step, .. } if step == "write_image");
+    let is_write = |request: &Request| matches!(request, Request::ExecuteStep { step, .. } if step == "write_image");
     match &node.command {
         Some(command) if is_write(&command.request) => limits.write_image_limit_ms,
         Some(command) if command.request == Request::PowerOff => limits.power_off_wait_ms,
@@ -579,6 +637,39 @@ pub(super) fn is_sign(event: &Event, step: &Step) -> bool {
 
 fn is_expiry(event: &Event, before: &Node, step: &Step) -> bool {
     *event == Event::DeadlineReached
-        && matches!(before.provision, Provision::Deploying(_))
-        && matches!(step.node.provision, Provision::DeployFailed)
+        && before
+            .work()
+            .is_some_and(|work| step.node.provision_state() == work.kind.states().failed)
+}
+
+/// A move that the table does not know. One step may make several; its history tells each.
+fn off_the_edges(before: &Node, step: &Step) -> Option<String> {
+    let mut at = before.provision_state();
+    for line in step
+        .history
+        .iter()
+        .filter(|line| line.event_type == "provisioning")
+    {
+        let Some((from, to)) = line.event.split_once(" -> ") else {
+            continue;
+        };
+        let (from, to) = (ProvisionState::parse(from)?, ProvisionState::parse(to)?);
+        if from != at || !is_edge(from, to) {
+            return Some(format!("{from} -> {to}, while {at}"));
+        }
+        at = to;
+    }
+    let now = step.node.provision_state();
+    (now != at).then(|| format!("{at} became {now}, and the history says nothing of it"))
+}
+
+/// What is retired comes out of its cleaning as `manageable`.
+fn ends_retired(work: &Work, state: ProvisionState) -> bool {
+    work.kind == WorkKind::Clean && state == ProvisionState::Manageable
+}
+
+/// For how long the agent of the work may be silent.
+fn callback_timeout_ms(node: &Node, limits: &crate::node::Limits) -> i64 {
+    node.work()
+        .map_or(0, |work| work.kind.callback_timeout_ms(limits))
 }

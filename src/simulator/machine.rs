@@ -106,6 +106,11 @@ impl World<'_> {
                 self.switch_off();
                 self.switch_on();
             }
+            DriverRequest::RebootToInstance => {
+                self.machine.boots_from_disk = true;
+                self.switch_off();
+                self.switch_on();
+            }
             DriverRequest::RebootToRamdisk => {
                 self.machine.boots_from_disk = false;
                 self.switch_off();

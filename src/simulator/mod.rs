@@ -50,6 +50,8 @@ pub struct Quirks {
     pub forgets_signs: bool,
     /// A sign of life that could not be stored is left at that.
     pub leaves_failed_signs: bool,
+    /// A row that is read again comes without its ports.
+    pub forgets_ports: bool,
     /// Agents take a command while another runs; the real ones never do, and much rests on that.
     pub agents_are_never_busy: bool,
 }
@@ -116,12 +118,21 @@ impl Setup {
         let usual = Limits::default();
         let tight = Limits {
             deploy_callback_timeout_ms: 600_000,
+            clean_callback_timeout_ms: 600_000,
+            service_callback_timeout_ms: 600_000,
+            rescue_callback_timeout_ms: 600_000,
+            inspect_wait_timeout_ms: 900_000,
             command_limit_ms: 1_800_000,
             default_boot_mode: BootMode::Bios,
             ..usual.clone()
         };
         let none = Limits {
             deploy_callback_timeout_ms: 0,
+            clean_callback_timeout_ms: 0,
+            service_callback_timeout_ms: 0,
+            rescue_callback_timeout_ms: 0,
+            inspect_wait_timeout_ms: 0,
+            automated_clean: false,
             write_image_limit_ms: 0,
             command_limit_ms: 0,
             ..usual.clone()

@@ -6,9 +6,10 @@ use super::faults::Fault;
 use super::queue::Happening;
 use super::shell::Caller;
 use super::world::World;
+use crate::node::steps::WorkStep;
 use crate::node::{
-    Event, Object, PatchOp, PatchOperation, PowerRequest, PowerState, Provision, ProvisionOptions,
-    Verb,
+    Event, Object, PatchOp, PatchOperation, PowerRequest, PowerState, ProvisionOptions,
+    ProvisionState as S, Verb,
 };
 
 /// What they remember.
@@ -37,6 +38,16 @@ fn verb(verb: Verb) -> Event {
     }
 }
 
+fn rescue() -> Event {
+    Event::Provision {
+        verb: Verb::Rescue,
+        options: ProvisionOptions {
+            rescue_password_hash: Some("$6$salt$hash".to_owned()),
+            ..ProvisionOptions::default()
+        },
+    }
+}
+
 impl World<'_> {
     /// Somebody looks at the node and wants something of it.
     pub(super) fn operator_comes(&mut self) {
@@ -47,17 +58,31 @@ impl World<'_> {
         let rest = self.setup.use_ms;
         let mut next = self.random.between(30_000, 300_000);
         let disturbs = self.injector.strikes(Fault::Operator);
-        match &node.provision {
-            Provision::Enroll => self.operator_asks(verb(Verb::Manage)),
-            Provision::Manageable => self.operator_asks(verb(Verb::Provide)),
-            Provision::Available => {
-                if node.maintenance.is_some() {
-                    self.operator_asks(Event::Maintenance {
-                        on: false,
-                        reason: None,
-                    });
-                    next = 10_000;
-                } else if node.attributes.instance_info.is_empty() {
+        if node.maintenance.is_some() && !node.is_at_work() {
+            // Somebody has looked at it.
+            self.operator_asks(Event::Maintenance {
+                on: false,
+                reason: None,
+            });
+            next = 10_000;
+            self.queue.plan(self.now + next, Happening::Operator);
+            return;
+        }
+        match node.provision_state() {
+            S::Enroll => self.operator_asks(verb(Verb::Manage)),
+            S::Manageable => {
+                let wish = match self.random.between(0, 5) {
+                    0 => verb(Verb::Inspect),
+                    1 => self.with_steps(Verb::Clean),
+                    _ => verb(Verb::Provide),
+                };
+                self.begins(wish);
+            }
+            S::InspectFailed | S::CleanFailed | S::AdoptFailed => {
+                self.operator_asks(verb(Verb::Manage));
+            }
+            S::Available => {
+                if node.attributes.instance_info.is_empty() {
                     self.operator_asks(Event::Patch {
                         operations: vec![PatchOperation {
                             op: PatchOp::Add,
@@ -70,33 +95,65 @@ impl World<'_> {
                     next = 5_000;
                 } else {
                     self.operator.deploys_asked += 1;
-                    self.hostile_before_deploy = self.machine_is_suspect();
-                    self.operator_asks(verb(Verb::Active));
+                    self.begins(verb(Verb::Active));
                     next = 60_000;
                 }
             }
-            Provision::Active => {
-                let wish = if self.random.chance(300) {
-                    Verb::Rebuild
-                } else {
-                    Verb::Deleted
+            S::Active => {
+                let wish = match self.random.between(0, 9) {
+                    0..=2 => verb(Verb::Rebuild),
+                    3 => self.with_steps(Verb::Service),
+                    4 => rescue(),
+                    _ => verb(Verb::Deleted),
                 };
-                self.hostile_before_deploy = self.machine_is_suspect();
-                self.operator_asks(verb(wish));
+                self.begins(wish);
                 next = self.random.around(rest);
             }
-            Provision::DeployFailed | Provision::Error => {
+            S::Rescue => {
+                self.begins(verb(Verb::Unrescue));
+                next = self.random.around(rest / 4);
+            }
+            S::RescueFailed | S::UnrescueFailed => {
+                self.begins(verb(Verb::Unrescue));
+                next = self.random.around(rest / 4);
+            }
+            S::ServiceFailed => {
+                let wish = match self.random.between(0, 2) {
+                    0 => verb(Verb::Abort),
+                    1 => self.with_steps(Verb::Service),
+                    _ => verb(Verb::Deleted),
+                };
+                self.begins(wish);
+                next = self.random.around(rest / 4);
+            }
+            S::DeployFailed | S::Error => {
                 let wish = if self.random.chance(500) {
                     Verb::Rebuild
                 } else {
                     Verb::Deleted
                 };
-                self.hostile_before_deploy = self.machine_is_suspect();
-                self.operator_asks(verb(wish));
+                self.begins(verb(wish));
                 next = self.random.around(rest / 4);
             }
-            Provision::Deploying(_) | Provision::Verifying | Provision::Deleting => {
-                next = self.random.around(rest);
+            S::CleanHold | S::DeployHold | S::ServiceHold => {
+                self.operator_asks(verb(Verb::Unhold));
+                next = 60_000;
+            }
+            S::Verifying
+            | S::Adopting
+            | S::Inspecting
+            | S::InspectWait
+            | S::Cleaning
+            | S::CleanWait
+            | S::Deploying
+            | S::WaitCallBack
+            | S::Servicing
+            | S::ServiceWait
+            | S::Rescuing
+            | S::RescueWait
+            | S::Unrescuing
+            | S::Deleting => {
+                next = self.random.around(rest / 4);
                 if disturbs {
                     let wish = match self.injector.between(Fault::Operator, 0, 6) {
                         0 => verb(Verb::Abort),
@@ -115,6 +172,44 @@ impl World<'_> {
             }
         }
         self.queue.plan(self.now + next, Happening::Operator);
+    }
+
+    /// Asks for work.
+    fn begins(&mut self, wish: Event) {
+        self.hostile_before_deploy = self.machine_is_suspect();
+        self.operator_asks(wish);
+    }
+
+    /// A cleaning or a service with some of the steps agents have, a pause and a hold.
+    fn with_steps(&mut self, verb: Verb) -> Event {
+        let mut steps = Vec::new();
+        for (interface, step, per_mille) in [
+            ("deploy", "erase_devices_metadata", 500),
+            ("power", "wait", 200),
+            ("raid", "create_configuration", 300),
+            ("power", "hold", 200),
+            ("deploy", "burn_in", 300),
+            ("power", "reboot", 100),
+            ("deploy", "erase_devices", 400),
+        ] {
+            if self.random.chance(per_mille) {
+                let mut step = WorkStep::named(interface, step, 0);
+                if step.step == "wait" && self.random.chance(500) {
+                    step.args.insert("seconds".to_owned(), json!(90));
+                }
+                steps.push(step);
+            }
+        }
+        if steps.is_empty() {
+            steps.push(WorkStep::named("deploy", "erase_devices_metadata", 0));
+        }
+        Event::Provision {
+            verb,
+            options: ProvisionOptions {
+                steps,
+                ..ProvisionOptions::default()
+            },
+        }
     }
 
     /// True while earlier calls to the power control may still come to act on the machine.

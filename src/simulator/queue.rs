@@ -114,6 +114,8 @@ pub(super) struct Call {
 
 #[derive(Debug, Clone)]
 pub(super) enum CallKind {
+    /// What the agent found in its machine; before it looks itself up.
+    Findings,
     Lookup,
     Heartbeat {
         url: String,
@@ -129,6 +131,8 @@ pub(super) enum CallAnswer {
     Token(Option<String>),
     /// 202.
     Taken,
+    /// 404: nobody inspects this machine.
+    NotWanted,
     /// 4xx, 5xx, no connection, no answer, garbage: all the same to an agent.
     Failed,
 }

@@ -42,6 +42,12 @@ tally! {
     silenced,
     /// Deploys an operator ended by undeploying.
     undeployed,
+    /// Cleanings, inspections, services, rescues and the like begun.
+    other_work,
+    /// Of these: ended well.
+    other_done,
+    /// Of these: failed.
+    other_failed,
     /// Absences of the conductor, as nodes saw them.
     restarts,
     /// Of these: at a chosen point of one node's commit or request.
@@ -94,6 +100,17 @@ impl Tally {
             format!(
                 "{} (active {}, failed {}, undeployed by an operator {}, without end {still})",
                 self.deploys, self.active, self.failed, self.undeployed
+            ),
+        );
+        line(
+            "other work",
+            format!(
+                "{} cleanings, inspections, services, rescues (done {}, failed {}, ended by an operator {})",
+                self.other_work,
+                self.other_done,
+                self.other_failed,
+                self.other_work
+                    .saturating_sub(self.other_done + self.other_failed)
             ),
         );
         let struck: Vec<String> = faults

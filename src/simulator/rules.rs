@@ -52,10 +52,12 @@ rules! {
     RowsAreWhole = "rows-are-whole", "What is stored and read again equals the node.";
     /// About ends.
     WaitsEnd = "waits-end", "Once the world is at peace, every node comes to rest.";
+    /// About states.
+    MovesAreEdges = "moves-are-edges", "A node moves from state to state only along the edges of the table.";
     /// About failures.
-    FailuresHaveReasons = "failures-have-reasons", "A failed deploy says why.";
-    /// About deploys.
-    HarmlessFaultsDontFail = "harmless-faults-don't-fail", "A deploy that only met lost, late or garbled messages, restarts and a failing store ends active.";
+    FailuresHaveReasons = "failures-have-reasons", "Failed work says why.";
+    /// About work.
+    HarmlessFaultsDontFail = "harmless-faults-don't-fail", "Work that only met lost, late or garbled messages, restarts and a failing store ends well.";
     /// About strangers.
     StrangersChangeNothing = "strangers-change-nothing", "A heartbeat with a wrong token, address or certificate is refused.";
 }

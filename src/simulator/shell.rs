@@ -11,14 +11,18 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use serde_json::json;
+use uuid::Uuid;
+
 use super::checks::is_sign;
 use super::child::{Child, Pauses};
 use super::faults::Fault;
 use super::queue::{CallAnswer, CallKind, Happening, Refusal};
 use super::world::World;
 use crate::command::CommandId;
+use crate::node::inspection::Findings;
 use crate::node::{
-    Effect, Event, Heartbeat, Node, Now, Provision, Reply, Step, TokenMatch,
+    Effect, Event, Heartbeat, Node, Now, PortId, Refused, Reply, Step, TokenMatch,
     after_trouble_with_the_store, is_sign_of_life, is_sign_worth_storing,
 };
 use crate::timestamp::Timestamp;
@@ -724,6 +728,7 @@ impl World<'_> {
             return;
         };
         let answer = match (reply, &node.session) {
+            (Reply::Refused(Refused::NotInspecting), _) => CallAnswer::NotWanted,
             (Reply::Refused(_) | Reply::TokenLater, _) => CallAnswer::Failed,
             (Reply::Token { masked: false }, Some(session)) => {
                 CallAnswer::Token(Some(session.nonce.clone()))
@@ -819,6 +824,7 @@ impl World<'_> {
     pub(super) fn call_taken(&mut self, process: u32, call: u64, what: CallKind) {
         let caller = Caller::Agent { process, call };
         let (event, token) = match what {
+            CallKind::Findings => (Event::Inspected(Box::new(self.findings())), None),
             CallKind::Lookup => {
                 let fresh_nonce = format!("nonce-{}", self.conductor.number());
                 (Event::Lookup { fresh_nonce }, None)
@@ -843,6 +849,25 @@ impl World<'_> {
     }
 }
 
+impl World<'_> {
+    /// What the agent of this machine tells.
+    fn findings(&mut self) -> Findings {
+        let address = format!("52:54:00:00:{:02x}:01", self.number % 250);
+        let data = json!({
+            "inventory": {
+                "interfaces": [{"name": "eth0", "mac_address": address}],
+                "cpu": {"architecture": "x86_64"},
+            },
+            "error": null,
+        });
+        let number = self.conductor.number();
+        Findings {
+            data: data.as_object().cloned().unwrap_or_default(),
+            fresh_ids: vec![PortId(Uuid::from_u128(u128::from(number) << 64))],
+        }
+    }
+}
+
 fn compare(node: &Node, token: Option<&str>) -> TokenMatch {
     match (token, &node.session) {
         (None, _) => TokenMatch::Missing,
@@ -856,8 +881,5 @@ fn is_waiting(node: &Node) -> bool {
     node.next_deadline().is_some()
         || node.open_command().is_some()
         || node.driver_call.is_some()
-        || matches!(
-            node.provision,
-            Provision::Verifying | Provision::Deploying(_) | Provision::Deleting
-        )
+        || node.is_at_work()
 }

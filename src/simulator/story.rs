@@ -1,14 +1,14 @@
 //! One event of a node, told in one line.
 
 use crate::command::Phase;
-use crate::node::{Event, Node, Provision, Step};
+use crate::node::{Event, Node, Step};
 
 /// One line of a trace.
 pub(super) fn told(event: &Event, before: &Node, step: &Step) -> String {
     let after = &step.node;
-    let phase = |node: &Node| match &node.provision {
-        Provision::Deploying(deploy) => format!("{} ({:?})", node.provision_state(), deploy.phase),
-        _ => node.provision_state().to_string(),
+    let phase = |node: &Node| match node.work() {
+        Some(work) => format!("{} ({:?})", node.provision_state(), work.phase),
+        None => node.provision_state().to_string(),
     };
     let command = |node: &Node| {
         node.command.as_ref().map_or_else(String::new, |command| {

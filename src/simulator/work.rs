@@ -6,7 +6,9 @@ use super::agent::{Asked, Exchange, Listed, Mood};
 use super::faults::Fault;
 use super::queue::{Call, CallKind, Happening};
 use super::world::World;
-use crate::command::{self, Entry, Instance, PostAnswer, Refusal, Request, Status, Unreadable};
+use crate::command::{
+    self, Entry, Instance, PostAnswer, Refusal, Request, Status, StepsOf, Unreadable,
+};
 
 impl World<'_> {
     /// A request has reached the process.
@@ -104,7 +106,7 @@ impl World<'_> {
         }
         let process = agent.process;
         let index = agent.list.len();
-        let is_write = matches!(request, Request::ExecuteDeployStep { step, interface, .. }
+        let is_write = matches!(request, Request::ExecuteStep { step, interface, .. }
             if step == "write_image" && interface == "deploy");
         let fate = self.fate_of(request, is_write);
         let mut entry = entry(format!("command-{process}-{index}"), request.short_name());
@@ -171,7 +173,16 @@ impl World<'_> {
                 result: Value::Null,
                 operation: None,
             };
-            self.sync_ends(process, ends_at, listed, fate.poisons, exchange, event);
+            let is_last = *request == Request::FinalizeRescue && fate.ends_well;
+            let pending = PendingSync {
+                process,
+                listed: Some(listed),
+                poisons: fate.poisons,
+                is_last,
+                exchange: exchange.clone(),
+                event,
+            };
+            self.sync_ends(ends_at, pending);
             return;
         }
         agent.list.push(Listed {
@@ -219,15 +230,14 @@ impl World<'_> {
     fn fate_of(&mut self, request: &Request, is_write: bool) -> Fate {
         let mut fate = Fate {
             takes_ms: match request {
-                Request::ExecuteDeployStep { .. } if is_write => {
-                    self.random.around(self.kind.write_ms)
-                }
-                Request::ExecuteDeployStep { .. } => self.random.around(60_000),
+                Request::ExecuteStep { .. } if is_write => self.random.around(self.kind.write_ms),
+                Request::ExecuteStep { .. } => self.random.around(60_000),
                 Request::InstallBootloader { .. } => self.random.around(5_000),
                 Request::PowerOff => 500,
-                Request::GetDeploySteps | Request::GetPartitionUuids | Request::Sync => {
-                    self.random.around(1_000)
-                }
+                Request::GetSteps { .. }
+                | Request::GetPartitionUuids
+                | Request::Sync
+                | Request::FinalizeRescue => self.random.around(1_000),
             },
             ends_well: true,
             poisons: false,
@@ -250,22 +260,9 @@ impl World<'_> {
     }
 
     /// What a synchronous command leaves when its time has come. The process may be gone by then; nothing is listed before.
-    fn sync_ends(
-        &mut self,
-        process: u32,
-        ends_at: i64,
-        listed: Listed,
-        poisons: bool,
-        exchange: Exchange,
-        event: command::Event,
-    ) {
-        self.machine.pending_sync = Some(PendingSync {
-            process,
-            listed: Some(listed),
-            poisons,
-            exchange,
-            event,
-        });
+    fn sync_ends(&mut self, ends_at: i64, pending: PendingSync) {
+        let process = pending.process;
+        self.machine.pending_sync = Some(pending);
         self.queue.plan(
             ends_at,
             Happening::CommandEnds {
@@ -292,7 +289,11 @@ impl World<'_> {
                 agent.list.push(listed);
             }
             agent.is_poisoned |= pending.poisons;
-            return self.answer_request(&pending.exchange, pending.event);
+            self.answer_request(&pending.exchange, pending.event);
+            if pending.is_last {
+                self.agent_ends();
+            }
+            return;
         }
         let now = self.now;
         let late = self.random.between(0, 5_000);
@@ -331,6 +332,8 @@ pub(super) struct PendingSync {
     process: u32,
     listed: Option<Listed>,
     poisons: bool,
+    /// The agent ends with it.
+    is_last: bool,
     exchange: Exchange,
     event: command::Event,
 }
@@ -353,12 +356,33 @@ pub(super) fn entry(id: String, name: &str) -> Entry {
 
 fn result_of(request: &Request, extra_steps: &Value) -> Value {
     match request {
-        Request::GetDeploySteps => json!({
-            "deploy_steps": {"GenericHardwareManager": extra_steps},
-            "hardware_manager_version": {"GenericHardwareManager": "1.1"},
-        }),
+        Request::GetSteps { of } => {
+            let steps = match of {
+                StepsOf::Deploy => extra_steps.clone(),
+                StepsOf::Clean | StepsOf::Service => clean_steps(),
+            };
+            json!({
+                format!("{}_steps", of.word()): {"GenericHardwareManager": steps},
+                "hardware_manager_version": {"GenericHardwareManager": "1.1"},
+            })
+        }
         Request::GetPartitionUuids => json!({"root uuid": "0x5ca1ab1e"}),
-        Request::ExecuteDeployStep { .. } => json!({"deploy_result": {"result": "written"}}),
-        Request::InstallBootloader { .. } | Request::Sync | Request::PowerOff => Value::Null,
+        Request::ExecuteStep { of, .. } => {
+            json!({format!("{}_result", of.word()): {"result": "done"}})
+        }
+        Request::InstallBootloader { .. }
+        | Request::Sync
+        | Request::PowerOff
+        | Request::FinalizeRescue => Value::Null,
     }
+}
+
+/// What the generic hardware manager of real agents lists, and a step of a vendor's.
+fn clean_steps() -> Value {
+    json!([
+        {"interface": "deploy", "step": "erase_devices", "priority": 10, "abortable": true},
+        {"interface": "deploy", "step": "erase_devices_metadata", "priority": 99, "abortable": true},
+        {"interface": "raid", "step": "create_configuration", "priority": 0, "reboot_requested": true},
+        {"interface": "deploy", "step": "burn_in", "priority": 0, "abortable": false},
+    ])
 }

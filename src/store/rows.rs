@@ -14,7 +14,9 @@ use crate::node::{Node, NodeId, Port};
 use crate::timestamp::Timestamp;
 
 /// The form in which nodes are written.
-pub(super) const NODE_FORM: u32 = 1;
+///
+/// 1: deploys were the only work there was, and stood under `deploying`. The node's own type reads both.
+pub(super) const NODE_FORM: u32 = 2;
 /// The form in which ports are written.
 pub(super) const PORT_FORM: u32 = 1;
 
@@ -39,6 +41,7 @@ pub(super) fn write<T: Serialize>(form: u32, is: &T) -> String {
         .expect("what is stored is plain data with text keys")
 }
 
+/// Reads a body of this form or an older one.
 pub(super) fn read<T: DeserializeOwned>(
     newest: u32,
     kind: &str,
@@ -47,9 +50,9 @@ pub(super) fn read<T: DeserializeOwned>(
 ) -> Result<T, String> {
     let unreadable = |error| format!("the stored body of {kind} {id} can't be read: {error}");
     let Form { form } = serde_json::from_str(body).map_err(unreadable)?;
-    if form != newest {
+    if form > newest {
         return Err(format!(
-            "the stored body of {kind} {id} has form {form}, but this program reads form {newest}; run a newer one"
+            "the stored body of {kind} {id} has form {form}, but this program reads forms up to {newest}; run a newer one"
         ));
     }
     serde_json::from_str(body)

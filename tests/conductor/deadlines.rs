@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use upbeat::clock::Clock;
 use upbeat::demo::FleetOptions;
-use upbeat::node::deploy::{Deploy, DeployPhase};
+use upbeat::node::work::{Work, WorkKind, WorkPhase};
 use upbeat::node::{Attributes, BootMode, Node, NodeId, Provision};
 use upbeat::store::{self, Change, Save, StoreSettings};
 use uuid::Uuid;
@@ -81,9 +81,9 @@ fn waiting(number: u128, due_in_ms: i64) -> Node {
         ..Attributes::default()
     };
     let mut node = Node::enrolled(NodeId(Uuid::from_u128(number)), attributes, now);
-    let mut deploy = Deploy::begun(now, BootMode::Bios, Vec::new());
-    deploy.phase = DeployPhase::AwaitingAgent;
-    node.provision = Provision::Deploying(Box::new(deploy));
+    let mut deploy = Work::begun(WorkKind::Deploy, now, BootMode::Bios, Vec::new());
+    deploy.phase = WorkPhase::AwaitingAgent;
+    node.provision = Provision::Working(Box::new(deploy));
     node.deadlines.liveness = Some(now.plus_ms(due_in_ms));
     node
 }

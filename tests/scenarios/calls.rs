@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use upbeat::command::{
     Effect as AgentEffect, Event as AgentEvent, Pace, Phase, Status, Unreadable,
 };
-use upbeat::node::deploy::DeployPhase;
+use upbeat::node::work::WorkPhase;
 use upbeat::node::{
     Deadlines, DriverRequest, Effect, Event, Outcome, PowerRequest, PowerState, Provision, Refused,
     Reply, TokenMatch, Verb, waiting,
@@ -191,7 +191,7 @@ fn every_wait_of_a_deploy_has_its_deadlines() {
         .filter_map(|(name, at)| at.map(|_| name))
         .collect();
         let phase = match world.phase() {
-            DeployPhase::AwaitingOff { .. } => "AwaitingOff".to_owned(),
+            WorkPhase::AwaitingOff { .. } => "AwaitingOff".to_owned(),
             phase => format!("{phase:?}"),
         };
         seen.push((phase, armed.join(" ")));

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use upbeat::command::{
     self, Command, CommandId, Effect as AgentEffect, Entry, Event as AgentEvent, Finish, Instance,
-    Pace, Phase, PostAnswer, Refusal, Request, Status, Unreadable, Verdict,
+    Pace, Phase, PostAnswer, Refusal, Request, Status, StepsOf, Unreadable, Verdict,
 };
-use upbeat::node::deploy::DeployPhase;
-use upbeat::node::steps::DeployStep;
+use upbeat::node::steps::WorkStep;
+use upbeat::node::work::WorkPhase;
 use upbeat::node::{DriverRequest, Event, Refused, Reply, TokenMatch, waiting};
 use upbeat::timestamp::Timestamp;
 
@@ -76,13 +76,19 @@ fn only_what_reads_is_carried_out_inside_its_request_and_a_late_trace_of_it_is_t
         prep_boot_part_uuid: None,
         target_boot_mode: "uefi".to_owned(),
     };
-    let write = Request::ExecuteDeployStep {
+    let write = Request::ExecuteStep {
+        of: StepsOf::Deploy,
         interface: "deploy".to_owned(),
         step: "write_image".to_owned(),
         args: Default::default(),
     };
     for (request, is_harmless) in [
-        (Request::GetDeploySteps, true),
+        (
+            Request::GetSteps {
+                of: StepsOf::Deploy,
+            },
+            true,
+        ),
         (Request::GetPartitionUuids, true),
         (Request::Sync, true),
         (write, false),
@@ -105,7 +111,13 @@ fn only_what_reads_is_carried_out_inside_its_request_and_a_late_trace_of_it_is_t
         instance: instance.clone(),
         entries,
     };
-    let planned = Command::planned(CommandId(1), Request::GetDeploySteps, Timestamp(0));
+    let planned = Command::planned(
+        CommandId(1),
+        Request::GetSteps {
+            of: StepsOf::Deploy,
+        },
+        Timestamp(0),
+    );
     let sent = go(&planned, listed(vec![]), 0).command;
     let unknown = go(&sent, no_clear_answer(), 60_000).command;
     let absent = go(&unknown, listed(vec![]), 60_000).command;
@@ -169,7 +181,7 @@ fn busy_while_steps_are_read_never_means_that_there_are_none() {
     for _ in 0..5 {
         world.survey(&[]);
         world.says(busy("Agent is busy: executing command get_deploy_steps"));
-        assert_eq!(world.phase(), DeployPhase::ReadingSteps);
+        assert_eq!(world.phase(), WorkPhase::ReadingSteps);
         assert!(world.deploy().steps.is_empty());
         world.at += 10_000;
         world.heartbeats(TokenMatch::Right);
@@ -336,14 +348,8 @@ fn no_answer_that_can_not_be_read_ends_or_repeats_a_command() {
 }
 
 /// A step of the agent that ends with a reboot, then the write.
-fn rebooting_step() -> (DeployStep, Value) {
-    let wanted = DeployStep {
-        interface: "bios".to_owned(),
-        step: "apply".to_owned(),
-        priority: 95,
-        args: Default::default(),
-        reboot_requested: false,
-    };
+fn rebooting_step() -> (WorkStep, Value) {
+    let wanted = WorkStep::named("bios", "apply", 95);
     let offered =
         json!({"step": "apply", "interface": "bios", "priority": 0, "reboot_requested": true});
     (wanted, steps_of(&[offered]))
@@ -384,7 +390,7 @@ fn a_step_that_asks_for_a_reboot_is_followed_by_the_next_one_in_a_new_session() 
     assert_ne!(world.url(), first_url);
     let open = world.node.open_command().unwrap();
     assert!(
-        matches!(&open.request, Request::ExecuteDeployStep { step, .. } if step == "write_image"),
+        matches!(&open.request, Request::ExecuteStep { of: StepsOf::Deploy, step, .. } if step == "write_image"),
         "{open:?}"
     );
     world.survey(&[]);

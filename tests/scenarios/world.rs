@@ -5,8 +5,8 @@ use upbeat::command::{
     Effect as AgentEffect, Entry, Event as AgentEvent, Instance, Phase, PostAnswer, Status,
     Unreadable,
 };
-use upbeat::node::deploy::{Deploy, DeployPhase};
-use upbeat::node::steps::DeployStep;
+use upbeat::node::steps::WorkStep;
+use upbeat::node::work::{Work, WorkPhase};
 use upbeat::node::{
     Attributes, DriverAnswer, DriverRequest, Effect, Event, Heartbeat, Limits, Node, NodeId, Now,
     Provision, ProvisionOptions, Reply, Step, TokenMatch, Verb, step,
@@ -42,7 +42,10 @@ impl World {
         let mut world = World {
             node: Node::enrolled(NodeId::default(), attributes, Timestamp(0)),
             at: 1_000_000,
-            limits: Limits::default(),
+            limits: Limits {
+                automated_clean: false,
+                ..Limits::default()
+            },
             boot: 0,
             effects: Vec::new(),
             posted: Vec::new(),
@@ -129,11 +132,11 @@ impl World {
     }
 
     /// `active`, with a step of the user's own.
-    pub fn asks_active_with(&mut self, step: DeployStep) {
+    pub fn asks_active_with(&mut self, step: WorkStep) {
         self.go(Event::Provision {
             verb: Verb::Active,
             options: ProvisionOptions {
-                deploy_steps: vec![step],
+                steps: vec![step],
                 ..Default::default()
             },
         });
@@ -247,14 +250,14 @@ impl World {
         self.next_question() == Some(&AgentEffect::Post)
     }
 
-    pub fn deploy(&self) -> &Deploy {
+    pub fn deploy(&self) -> &Work {
         match &self.node.provision {
-            Provision::Deploying(deploy) => deploy,
+            Provision::Working(deploy) => deploy,
             other => panic!("not deploying: {other:?}"),
         }
     }
 
-    pub fn phase(&self) -> DeployPhase {
+    pub fn phase(&self) -> WorkPhase {
         self.deploy().phase
     }
 

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use serde_json::json;
-use upbeat::command::{Command, CommandId, Finish, Phase, Request};
+use upbeat::command::{Command, CommandId, Finish, Phase, Request, StepsOf};
 use upbeat::node::{
     DriverCall, DriverRequest, Maintenance, Node, NodeId, Power, PowerState, Provision, Session,
     Severity,
@@ -71,7 +71,9 @@ pub async fn a_node_comes_back_as_it_was(_: &Database, store: &Store) {
         });
         node.command = Some(Command::planned(
             CommandId(1),
-            Request::GetDeploySteps,
+            Request::GetSteps {
+                of: StepsOf::Deploy,
+            },
             Timestamp(5),
         ));
         node.provision = Provision::Manageable;

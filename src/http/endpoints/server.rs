@@ -14,6 +14,12 @@ const LOOKUP: &[Parameter] = &[
     parameter("node_uuid", Holds::Uuid, 22, "The node, if it is known."),
 ];
 
+const CONTINUE: &[Parameter] = &[parameter(
+    "node_uuid",
+    Holds::Uuid,
+    1,
+    "The node, if it is known.",
+)];
 const HEARTBEAT: &[Parameter] = &[
     parameter(
         "callback_url",
@@ -81,6 +87,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .arguments(&[HEARTBEAT])
     .status(202)
     .errors(&[403, 409])
+    .for_agents(),
+    post(
+        "/v1/continue_inspection",
+        "An agent tells what it found in its machine.",
+        |r, _| Box::pin(ramdisk::continue_inspection(r)),
+    )
+    .query(&[CONTINUE])
+    .takes("Findings")
+    .status(202)
+    .errors(&[403, 404, 409])
     .for_agents(),
     get("/metrics", "Measurements, for Prometheus.", |r, _| {
         Box::pin(health::metrics(r))

@@ -85,6 +85,29 @@ pub fn documents() -> Vec<(&'static str, Value)> {
             }),
         ),
         (
+            "Findings",
+            json!({
+                "type": "object",
+                "properties": {
+                    "inventory": {
+                        "type": "object",
+                        "properties": {"interfaces": {
+                            "type": "array",
+                            "minItems": 1,
+                            "items": {
+                                "type": "object",
+                                "properties": {"name": text(), "mac_address": text()},
+                                "required": ["mac_address"],
+                            },
+                        }},
+                        "required": ["interfaces"],
+                    },
+                    "error": {"type": ["string", "null"]},
+                },
+                "required": ["inventory"],
+            }),
+        ),
+        (
             "Lookup",
             json!({"type": "object", "properties": {"node": object(), "config": object()}, "required": ["node", "config"]}),
         ),

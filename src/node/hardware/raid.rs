@@ -2,9 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::node::internal_info::utc_text;
 use crate::node::refused::Refused;
-use crate::node::state::{Attributes, Object};
+use crate::node::state::{Attributes, Node, Object};
 use crate::node::values::bad;
+use crate::timestamp::Timestamp;
 
 /// The levels a logical disk can have.
 const LEVELS: &[&str] = &["0", "1", "2", "5", "6", "1+0", "5+0", "6+0", "JBOD"];
@@ -164,6 +166,24 @@ pub fn check_target(target: &Object) -> Result<(), Refused> {
     Ok(())
 }
 
+/// Records what the agent says of a step of the `raid` interface that it has carried out: the RAID it made, or that there is none.
+pub fn record_in_band(node: &mut Node, step: &str, result: &Value, now: Timestamp) {
+    let made = ["clean_result", "deploy_result", "service_result"]
+        .iter()
+        .find_map(|key| result.get(key))
+        .and_then(Value::as_object)
+        .filter(|made| made.get("logical_disks").is_some_and(Value::is_array));
+    node.hardware.raid_config = match (step, made) {
+        ("create_configuration" | "apply_configuration", Some(made)) => {
+            let mut config = made.clone();
+            config.insert("last_updated".to_owned(), json!(utc_text(now)));
+            config
+        }
+        ("delete_configuration", _) => Object::new(),
+        _ => return,
+    };
+}
+
 fn check_disk(place: &str, disk: &Object) -> Result<(), Refused> {
     for property in PROPERTIES.iter().filter(|property| property.is_required) {
         if !disk.contains_key(property.name) {
@@ -292,6 +312,34 @@ mod tests {
                 other => panic!("{target}: {other:?}"),
             }
         }
+    }
+
+    #[test]
+    fn what_the_agent_made_is_recorded() {
+        let mut node = Node::enrolled(
+            crate::node::NodeId::default(),
+            Attributes::default(),
+            Timestamp(0),
+        );
+        let result = json!({"clean_result": {"logical_disks": [{"raid_level": "1"}]}});
+        let now = Timestamp(1_000);
+        record_in_band(&mut node, "create_configuration", &result, now);
+        let made = node.hardware.raid_config.clone();
+        assert_eq!(made["logical_disks"], json!([{"raid_level": "1"}]));
+        assert_eq!(made["last_updated"], "1970-01-01T00:00:01.000000");
+        for (step, result) in [
+            ("create_configuration", json!({"clean_result": null})),
+            (
+                "create_configuration",
+                json!({"clean_result": {"logical_disks": 7}}),
+            ),
+            ("validate", result),
+        ] {
+            record_in_band(&mut node, step, &result, now);
+            assert_eq!(node.hardware.raid_config, made, "{step} {result}");
+        }
+        record_in_band(&mut node, "delete_configuration", &Value::Null, now);
+        assert!(node.hardware.is_blank());
     }
 
     #[test]

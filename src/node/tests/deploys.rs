@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::steps::DeployStep;
+use super::super::steps::WorkStep;
 use super::*;
 
 impl World {
@@ -12,7 +12,7 @@ impl World {
         world.polled(Status::Succeeded, json!({}));
         world.command_runs("get_partition_uuids", json!({}));
         world.driver_says_yes();
-        assert_eq!(world.phase(), DeployPhase::PoweringOffAgent);
+        assert_eq!(world.phase(), WorkPhase::PoweringOffAgent);
         world
     }
 
@@ -23,14 +23,14 @@ impl World {
         world
     }
 
-    fn deploy(&self) -> &super::super::deploy::Deploy {
+    fn deploy(&self) -> &super::super::work::Work {
         match &self.node.provision {
-            Provision::Deploying(deploy) => deploy,
+            Provision::Working(deploy) => deploy,
             other => panic!("not deploying: {other:?}"),
         }
     }
 
-    fn phase(&self) -> DeployPhase {
+    fn phase(&self) -> WorkPhase {
         self.deploy().phase
     }
 
@@ -122,18 +122,12 @@ fn a_step_that_wants_a_reboot_gets_one_and_is_not_repeated() {
 #[test]
 fn a_step_of_the_user_that_nobody_has_fails_by_name() {
     let mut world = World::available();
-    let step = DeployStep {
-        interface: "bios".to_owned(),
-        step: "reset".to_owned(),
-        priority: 90,
-        args: Object::new(),
-        reboot_requested: false,
-    };
+    let step = WorkStep::named("bios", "reset", 90);
     let options = |deploy_steps| ProvisionOptions {
-        configdrive: None,
-        deploy_steps,
+        steps: deploy_steps,
+        ..ProvisionOptions::default()
     };
-    let core = DeployStep {
+    let core = WorkStep {
         interface: "deploy".to_owned(),
         step: "write_image".to_owned(),
         ..step.clone()
@@ -164,7 +158,7 @@ fn an_agent_that_shows_up_late_is_given_nothing_to_do() {
     world.posted(Status::Running, Value::Null);
     world.agent_says(AgentEvent::PollFailed(gone()));
     world.driver_says_yes();
-    assert_eq!(world.phase(), DeployPhase::SwitchingOn);
+    assert_eq!(world.phase(), WorkPhase::SwitchingOn);
     // Somebody booted the ramdisk once more.
     let planned = world.node.commands_planned;
     world.go(Event::Lookup {
@@ -183,7 +177,7 @@ fn trouble_before_the_order_to_power_off_is_only_trouble() {
     let step = world.agent_says(AgentEvent::SurveyFailed(gone()));
     assert_eq!(step.outcome, Outcome::AgentTrouble);
     assert_eq!(world.asked_of_driver(), None);
-    assert_eq!(world.phase(), DeployPhase::PoweringOffAgent);
+    assert_eq!(world.phase(), WorkPhase::PoweringOffAgent);
 }
 
 #[test]
@@ -192,7 +186,7 @@ fn a_machine_nobody_sees_is_switched_off_as_soon_as_its_agent_has_obeyed() {
         let mut world = World::about_to_power_off();
         world.survey(&[]);
         world.posted(status, Value::Null);
-        assert_eq!(world.phase(), DeployPhase::SwitchingOff);
+        assert_eq!(world.phase(), WorkPhase::SwitchingOff);
         assert_eq!(world.asked_of_driver(), Some(DriverRequest::PowerOff));
         world.driver_says_yes();
         assert_eq!(world.asked_of_driver(), Some(DriverRequest::PowerOn));
@@ -205,7 +199,7 @@ fn an_agent_that_does_not_take_the_order_to_power_off_is_switched_off_in_time() 
     let mut world = World::about_to_power_off();
     let step = world.waits(world.limits.power_off_wait_ms);
     assert_eq!(step.outcome, Outcome::DriverCalled);
-    assert_eq!(world.phase(), DeployPhase::SwitchingOff);
+    assert_eq!(world.phase(), WorkPhase::SwitchingOff);
     assert_eq!(world.last_error(), "");
 }
 
@@ -217,7 +211,7 @@ fn a_driver_that_sees_power_looks_until_the_machine_is_off() {
     let until = Timestamp(world.at + world.limits.power_off_wait_ms);
     let every_ms = world.limits.power_off_look_every_ms;
     for _ in 0..3 {
-        assert_eq!(world.phase(), DeployPhase::AwaitingOff { until });
+        assert_eq!(world.phase(), WorkPhase::AwaitingOff { until });
         assert_eq!(
             world.node.deadlines.look,
             Some(Timestamp(world.at + every_ms))
@@ -226,7 +220,7 @@ fn a_driver_that_sees_power_looks_until_the_machine_is_off() {
         assert_eq!(step.outcome, Outcome::DriverCalled);
         assert_eq!(world.asked_of_driver(), Some(DriverRequest::ReadPower));
         let step = world.sees(PowerState::On);
-        assert_eq!(step.outcome, Outcome::DeployGoesOn);
+        assert_eq!(step.outcome, Outcome::WorkGoesOn);
     }
     world.waits(every_ms);
     world.sees(PowerState::Off);
@@ -251,7 +245,7 @@ fn a_machine_that_is_seen_to_stay_on_is_switched_off() {
     world.polled(Status::Running, Value::Null);
     assert_eq!(world.node.deadlines.look, Some(Timestamp(world.at + 100)));
     world.waits(100);
-    assert_eq!(world.phase(), DeployPhase::SwitchingOff);
+    assert_eq!(world.phase(), WorkPhase::SwitchingOff);
     assert_eq!(world.asked_of_driver(), Some(DriverRequest::PowerOff));
 }
 
@@ -264,7 +258,7 @@ fn an_agent_that_vanishes_after_the_order_is_what_was_asked_for_where_power_is_s
     let look = world.node.deadlines.look;
     world.at += 10;
     let step = world.agent_says(AgentEvent::PollFailed(gone()));
-    assert_eq!(step.outcome, Outcome::DeployGoesOn);
+    assert_eq!(step.outcome, Outcome::WorkGoesOn);
     assert_eq!(world.asked_of_driver(), None);
     assert_eq!((world.phase(), world.node.deadlines.look), (phase, look));
     assert_eq!(world.node.session.as_ref().unwrap().trouble, None);
@@ -276,7 +270,7 @@ fn an_agent_that_vanishes_after_the_order_is_what_was_asked_for_where_power_is_s
         why: "reset".to_owned(),
     }));
     world.agent_says(AgentEvent::SurveyFailed(gone()));
-    assert!(matches!(world.phase(), DeployPhase::AwaitingOff { .. }));
+    assert!(matches!(world.phase(), WorkPhase::AwaitingOff { .. }));
     assert!(world.node.deadlines.look.is_some());
     // And when it says that it failed, nothing is waited for.
     let mut world = World::seen_about_to_power_off();
@@ -302,20 +296,19 @@ fn one_look_at_a_time() {
 }
 
 #[test]
-fn a_driver_at_work_keeps_its_deadline_when_the_instance_is_forgotten() {
+fn nothing_begins_while_the_machine_is_still_being_switched_off() {
     let mut world = World::writing();
     world.asks(Verb::Abort);
     assert_eq!(world.asked_of_driver(), Some(DriverRequest::PowerOff));
-    let deadline = world.node.deadlines.driver;
-    world.node.attributes.disable_power_off = true;
-    world.at += 1;
-    world.asks(Verb::Deleted);
-    assert_eq!(world.state(), "available");
-    assert_eq!(world.node.deadlines.driver, deadline);
+    for verb in [Verb::Active, Verb::Rebuild, Verb::Deleted] {
+        let state = ProvisionState::DeployFailed;
+        let busy = Reply::Refused(Refused::Busy { state });
+        assert_eq!(world.asks(verb).reply, busy, "{verb}");
+    }
     let limit_ms = world.limits.driver_limit_ms;
     world.waits(limit_ms);
     assert_eq!(world.asked_of_driver(), None);
-    assert!(world.last_error().contains("power off failed"));
+    assert_eq!(world.asks(Verb::Deleted).reply, Reply::Done);
 }
 
 #[test]

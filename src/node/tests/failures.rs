@@ -2,30 +2,24 @@
 
 use serde_json::json;
 
-use super::super::deploy::{Deploy, explain};
-use super::super::steps::{DeployStep, core_steps};
+use super::super::steps::{WorkStep, core_steps};
+use super::super::work::{Work, WorkKind, explain};
 use super::*;
 use crate::command::{Finish, Refusal};
 
-fn a_step(interface: &str, name: &str, priority: i64) -> DeployStep {
-    DeployStep {
-        interface: interface.to_owned(),
-        step: name.to_owned(),
-        priority,
-        args: Object::new(),
-        reboot_requested: false,
-    }
+fn a_step(interface: &str, name: &str, priority: i64) -> WorkStep {
+    WorkStep::named(interface, name, priority)
 }
 
 /// A deploy that is at `step`.
-fn at(step: DeployStep) -> Deploy {
-    let mut deploy = Deploy::begun(Timestamp(0), BootMode::Bios, Vec::new());
-    deploy.phase = DeployPhase::InBandStep;
+fn at(step: WorkStep) -> Work {
+    let mut deploy = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Bios, Vec::new());
+    deploy.phase = WorkPhase::InBandStep;
     deploy.steps = vec![step];
     deploy
 }
 
-fn told(deploy: &Deploy, finish: &Finish) -> String {
+fn told(deploy: &Work, finish: &Finish) -> String {
     explain(&World::new().node.attributes, deploy, finish)
 }
 
@@ -43,9 +37,9 @@ fn what_failed_is_named() {
     };
     let mut reading = at(write.clone());
     reading.steps.clear();
-    reading.phase = DeployPhase::ReadingSteps;
+    reading.phase = WorkPhase::ReadingSteps;
     let mut uuids = at(prepare.clone());
-    uuids.phase = DeployPhase::ReadingUuids;
+    uuids.phase = WorkPhase::ReadingUuids;
     for (deploy, what) in [
         (
             at(write.clone()),

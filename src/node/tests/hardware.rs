@@ -155,6 +155,9 @@ fn the_machine_is_left_alone_while_something_else_is_done_to_it() {
     world.driver_says_yes();
     world.asks(Verb::Manage);
     assert_eq!(refusal(&world.wants(boot_from("pxe", false))), "busy");
+    // Not for want of a free driver alone.
+    world.node.driver_call = None;
+    assert_eq!(refusal(&world.wants(boot_from("pxe", false))), "busy");
 }
 
 #[test]
@@ -267,6 +270,16 @@ fn virtual_interfaces_are_attached_once_and_detached_once() {
 }
 
 #[test]
+fn the_next_instance_does_not_find_the_interfaces_of_the_last_one() {
+    let mut world = World::active();
+    world.wants(vif("a", json!({})));
+    assert_eq!(world.node.hardware.vifs.len(), 1);
+    world.asks(Verb::Deleted);
+    world.driver_says_yes();
+    assert!(world.node.hardware.vifs.is_empty());
+}
+
+#[test]
 fn a_raid_is_wished_for_and_the_wish_taken_back() {
     let mut world = fake();
     let target = json!({"logical_disks": [{"size_gb": 100, "raid_level": "1"}]});
@@ -305,6 +318,12 @@ fn soft_power_is_refused_at_once_where_the_driver_has_none() {
     world.node.power.state = Some(PowerState::On);
     world.power(PowerRequest::SoftOff);
     assert_eq!(world.node.power.target, Some(PowerState::Off));
+    assert_eq!(
+        world.node.deadlines.driver,
+        Some(Timestamp(world.at + 600_000))
+    );
+    // A restart of the conductor does not make the operating system any faster.
+    world.go(Event::Resumed { down_for_ms: 0 });
     assert_eq!(
         world.node.deadlines.driver,
         Some(Timestamp(world.at + 600_000))

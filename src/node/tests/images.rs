@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::deploy::{boot_mode, image_of, problems};
+use super::super::image::{boot_mode, image_of, problems};
 use super::*;
 
 const HEX: &str = "0123456789abcdefABCDEF0123456789";

@@ -29,7 +29,7 @@ fn outcomes() {
         Outcome::AgentTrouble,
         Outcome::CommandPlanned,
         Outcome::DriverCalled,
-        Outcome::DeployGoesOn,
+        Outcome::WorkGoesOn,
         Outcome::Deployed,
         Outcome::DeployFailed,
         Outcome::Failed,
@@ -209,7 +209,12 @@ fn the_agents_names_of_commands() {
     assert_eq!(command.id.to_string(), "7");
     assert_eq!(command.attempt, 1);
     for (request, name) in [
-        (Request::GetDeploySteps, "deploy.get_deploy_steps"),
+        (
+            Request::GetSteps {
+                of: crate::command::StepsOf::Deploy,
+            },
+            "deploy.get_deploy_steps",
+        ),
         (Request::GetPartitionUuids, "standby.get_partition_uuids"),
         (Request::Sync, "standby.sync"),
         (Request::PowerOff, "standby.power_off"),

@@ -61,7 +61,7 @@ fn the_time_of_the_provision_state_is_that_of_its_last_change_of_name() {
     let changes: Vec<&str> = world
         .history
         .iter()
-        .filter(|line| line.contains(" -> ") && !line.contains("cleaning"))
+        .filter(|line| line.contains(" -> "))
         .map(String::as_str)
         .collect();
     assert_eq!(
@@ -69,7 +69,8 @@ fn the_time_of_the_provision_state_is_that_of_its_last_change_of_name() {
         [
             "enroll -> verifying",
             "verifying -> manageable",
-            "manageable -> available",
+            "manageable -> cleaning",
+            "cleaning -> available",
             "available -> deploying",
             "deploying -> wait call-back",
         ]

@@ -1,0 +1,352 @@
+//! The list of steps: how it is made, and what carrying out the current one means.
+
+use serde_json::Value;
+
+use super::end::{ended_well, fail};
+use super::kind::WorkKind;
+use super::state::{Work, WorkPhase};
+use super::verbs::abort_now;
+use super::{enter, work_of, work_of_mut};
+use crate::command::{Request, StepsOf};
+use crate::node::effect::Step;
+use crate::node::hardware::steps::{
+    HardwareStep, StepKind, hardware_step, hardware_steps, prepare, record,
+};
+use crate::node::limits::BootMode;
+use crate::node::outcome::Outcome;
+use crate::node::state::{DriverRequest, Node};
+use crate::node::steps::{
+    self, BOOT_INSTANCE, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT, WRITE_IMAGE, WorkStep,
+};
+use crate::node::turn::Turn;
+
+/// The longest pause a step may ask for, in seconds.
+const PAUSE_S_MAX: i64 = 86_400;
+
+/// Asks the agent which steps it has.
+pub(super) fn read_steps(mut turn: Turn<'_>, of: StepsOf) -> Step {
+    enter(&mut turn, WorkPhase::ReadingSteps);
+    let limit = turn.now.limits.command_limit_ms;
+    turn.plan_command(Request::GetSteps { of }, limit);
+    turn.done(Outcome::AgentArrived)
+}
+
+/// The agent has told its steps.
+pub(super) fn steps_read(mut turn: Turn<'_>, result: &Value) -> Step {
+    match set_list(&mut turn, result) {
+        Ok(()) => run_current(turn),
+        Err(text) => fail(turn, text),
+    }
+}
+
+/// Makes the list from what the agent told; null where there is no agent.
+pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String> {
+    let Some(work) = work_of(turn) else {
+        return Ok(());
+    };
+    let list = list(&turn.node, work, result)?;
+    let kind = work.kind;
+    if let Some(work) = work_of_mut(turn) {
+        work.steps = list;
+        work.current = 0;
+        work.agent_steps = result.get(kind.steps_name()).cloned().unwrap_or_default();
+        work.hardware_manager_version = result
+            .get("hardware_manager_version")
+            .cloned()
+            .unwrap_or_default();
+    }
+    Ok(())
+}
+
+fn list(node: &Node, work: &Work, result: &Value) -> Result<Vec<WorkStep>, String> {
+    let driver = driver_steps(node, work.kind);
+    let agent = match work.kind.steps_of() {
+        Some(of) => steps::agent_steps(of, result),
+        None => Vec::new(),
+    };
+    let (name, noun) = (work.kind.steps_name(), work.kind.words().noun);
+    let word = work.kind.steps_of().unwrap_or_default().word();
+    let unknown = |unknown: String| {
+        if work.is_without_ramdisk {
+            return format!(
+                "The {noun} failed: {unknown} is no {word} step of the conductor or the node's driver, and without the ramdisk there are no others. Leave it out of {name}, or leave out disable_ramdisk."
+            );
+        }
+        format!(
+            "The {noun} failed: neither the conductor nor this agent has a {word} step {unknown}. Leave it out of {name}, or use a ramdisk that has it."
+        )
+    };
+    match work.kind {
+        WorkKind::Deploy => {
+            let interface = node.attributes.interfaces.get("deploy");
+            let own = steps::core_steps_of(interface.map_or("direct", String::as_str));
+            steps::by_wish_and_priority(own, &driver, &agent, &work.wanted_steps).map_err(unknown)
+        }
+        WorkKind::Clean => Ok(steps::by_priority(&driver, &agent)),
+        WorkKind::ManualClean | WorkKind::Service => {
+            let list = steps::in_order(&work.wanted_steps, &driver, &agent).map_err(unknown)?;
+            match list.iter().find(|step| !step.needs_no_ramdisk) {
+                Some(step) if work.is_without_ramdisk => Err(format!(
+                    "The {noun} failed: step {} needs the ramdisk. Leave out disable_ramdisk.",
+                    step.full_name()
+                )),
+                _ => Ok(list),
+            }
+        }
+        WorkKind::Rescue | WorkKind::Unrescue | WorkKind::Inspect => Ok(Vec::new()),
+    }
+}
+
+/// What the driver of this node can do as a step.
+fn driver_steps(node: &Node, kind: WorkKind) -> Vec<WorkStep> {
+    let of = kind.steps_of().map(step_kind);
+    let known = of.map(|of| hardware_steps(&node.attributes, of));
+    known
+        .into_iter()
+        .flatten()
+        .map(|step| WorkStep {
+            is_out_of_band: true,
+            is_not_abortable: !step.abortable,
+            needs_no_ramdisk: !step.requires_ramdisk,
+            ..WorkStep::named(step.interface, step.step, HardwareStep::PRIORITY)
+        })
+        .collect()
+}
+
+fn step_kind(of: StepsOf) -> StepKind {
+    match of {
+        StepsOf::Deploy => StepKind::Deploy,
+        StepsOf::Clean => StepKind::Clean,
+        StepsOf::Service => StepKind::Service,
+    }
+}
+
+/// Asks the driver for the current step.
+fn run_out_of_band(mut turn: Turn<'_>, of: StepsOf, step: &WorkStep) -> Step {
+    let asked = hardware_step(
+        &turn.node.attributes,
+        step_kind(of),
+        &step.interface,
+        &step.step,
+    )
+    .ok_or_else(|| "the node's interfaces have changed, and none has this step now".to_owned())
+    .and_then(|known| prepare(&turn.node, known, &step.args));
+    match asked {
+        Ok(request) => {
+            enter(&mut turn, WorkPhase::OutOfBandStep);
+            turn.call_driver(request);
+            turn.done(Outcome::DriverCalled)
+        }
+        Err(why) => {
+            let noun = work_of(&turn).map_or("work", |work| work.kind.words().noun);
+            let text = format!("The {noun} failed in step {}: {why}.", step.full_name());
+            fail(turn, text)
+        }
+    }
+}
+
+/// The driver has carried out the current step.
+pub(super) fn out_of_band_done(mut turn: Turn<'_>) -> Step {
+    let now = turn.now.at;
+    let current = work_of(&turn).and_then(|work| {
+        let of = work.kind.steps_of()?;
+        Some((of, work.current_step()?.clone()))
+    });
+    if let Some((of, step)) = current
+        && let Some(known) = hardware_step(
+            &turn.node.attributes,
+            step_kind(of),
+            &step.interface,
+            &step.step,
+        )
+    {
+        record(&mut turn.node, known, &step.args, now);
+    }
+    step_done(turn)
+}
+
+/// True if every step that is wanted is known to need no ramdisk.
+pub(super) fn without_ramdisk(node: &Node, work: &Work) -> bool {
+    let driver = driver_steps(node, work.kind);
+    steps::in_order(&work.wanted_steps, &driver, &[])
+        .is_ok_and(|list| list.iter().all(|step| step.needs_no_ramdisk))
+}
+
+/// Begins with the step that `current` names; past the last one the work has ended well.
+pub(super) fn run_current(mut turn: Turn<'_>) -> Step {
+    let Some(work) = work_of(&turn) else {
+        return turn.done(Outcome::AnswerIgnored);
+    };
+    if work.is_abort_wanted {
+        return abort_now(turn);
+    }
+    let (kind, of) = (work.kind, work.kind.steps_of().unwrap_or_default());
+    let Some(step) = work.current_step().cloned() else {
+        return ended_well(turn);
+    };
+    if let Some(reserved) = step.reserved() {
+        return run_reserved(turn, reserved, &step);
+    }
+    let is_core = kind == WorkKind::Deploy && step.is_core();
+    match step.step.as_str() {
+        PREPARE_INSTANCE_BOOT if is_core => {
+            enter(&mut turn, WorkPhase::ReadingUuids);
+            let limit = turn.now.limits.command_limit_ms;
+            turn.plan_command(Request::GetPartitionUuids, limit);
+            turn.done(Outcome::CommandPlanned)
+        }
+        TEAR_DOWN_AGENT if is_core => {
+            enter(&mut turn, WorkPhase::PoweringOffAgent);
+            let limit = turn.now.limits.power_off_wait_ms.max(1);
+            turn.plan_command(Request::PowerOff, limit);
+            turn.done(Outcome::CommandPlanned)
+        }
+        BOOT_INSTANCE if is_core => {
+            enter(&mut turn, WorkPhase::SwitchingOn);
+            turn.call_driver(DriverRequest::PowerOn);
+            turn.done(Outcome::DriverCalled)
+        }
+        _ if step.is_out_of_band => run_out_of_band(turn, of, &step),
+        _ if turn.node.session.is_none() => {
+            // A step before it switched the machine off.
+            enter(&mut turn, WorkPhase::Booting);
+            turn.call_driver(DriverRequest::RebootToRamdisk);
+            turn.done(Outcome::DriverCalled)
+        }
+        name => {
+            let limit = if name == WRITE_IMAGE && is_core {
+                turn.now.limits.write_image_limit_ms
+            } else {
+                turn.now.limits.command_limit_ms
+            };
+            enter(&mut turn, WorkPhase::InBandStep);
+            turn.plan_command(
+                Request::ExecuteStep {
+                    of,
+                    interface: step.interface,
+                    step: step.step,
+                    args: step.args,
+                },
+                limit,
+            );
+            turn.done(Outcome::CommandPlanned)
+        }
+    }
+}
+
+fn run_reserved(mut turn: Turn<'_>, reserved: Reserved, step: &WorkStep) -> Step {
+    let request = match reserved {
+        Reserved::Hold => {
+            // A hold has no limit: it is a person's to end.
+            turn.node.deadlines.liveness = None;
+            enter(&mut turn, WorkPhase::Held);
+            return turn.done(Outcome::Held);
+        }
+        Reserved::Wait => {
+            let seconds = step.args.get("seconds").and_then(Value::as_i64);
+            let is_without_ramdisk = work_of(&turn).is_some_and(|work| work.is_without_ramdisk);
+            let seconds = seconds.or(is_without_ramdisk.then_some(0));
+            let Some(seconds) = seconds.map(|seconds| seconds.clamp(0, PAUSE_S_MAX)) else {
+                // Until the agent calls again.
+                enter(&mut turn, WorkPhase::AwaitingAgent);
+                turn.refresh_liveness();
+                return skip_step(turn);
+            };
+            let until = turn.now.at.plus_ms(seconds * 1_000);
+            turn.node.deadlines.look = Some(until);
+            enter(&mut turn, WorkPhase::Pausing { until });
+            return turn.done(Outcome::WorkGoesOn);
+        }
+        Reserved::PowerOn => DriverRequest::PowerOn,
+        Reserved::PowerOff => {
+            turn.forget_agent();
+            DriverRequest::PowerOff
+        }
+        Reserved::Reboot if work_of(&turn).is_some_and(|work| work.is_without_ramdisk) => {
+            DriverRequest::Reboot
+        }
+        Reserved::Reboot => return reboot_to_ramdisk(turn),
+    };
+    enter(&mut turn, WorkPhase::OutOfBandStep);
+    turn.call_driver(request);
+    turn.done(Outcome::DriverCalled)
+}
+
+/// The current step is over as soon as the agent is heard again.
+fn skip_step(mut turn: Turn<'_>) -> Step {
+    if let Some(work) = work_of_mut(&mut turn) {
+        work.current += 1;
+    }
+    turn.done(Outcome::WorkGoesOn)
+}
+
+/// The current step has ended well, and the machine is to boot the ramdisk anew before the next.
+fn reboot_to_ramdisk(mut turn: Turn<'_>) -> Step {
+    if let Some(work) = work_of_mut(&mut turn) {
+        work.current += 1;
+    }
+    turn.forget_agent();
+    enter(&mut turn, WorkPhase::Booting);
+    turn.call_driver(DriverRequest::RebootToRamdisk);
+    turn.done(Outcome::DriverCalled)
+}
+
+/// Goes on with the step after the current one.
+pub(super) fn next_step(mut turn: Turn<'_>) -> Step {
+    if let Some(work) = work_of_mut(&mut turn) {
+        work.current += 1;
+    }
+    run_current(turn)
+}
+
+/// The current step has ended well.
+pub(super) fn step_done(turn: Turn<'_>) -> Step {
+    let Some(work) = work_of(&turn) else {
+        return turn.done(Outcome::AnswerIgnored);
+    };
+    let needs_reboot = work
+        .current_step()
+        .is_some_and(|step| step.reboot_requested);
+    if !needs_reboot || work.is_abort_wanted || work.is_without_ramdisk {
+        return next_step(turn);
+    }
+    reboot_to_ramdisk(turn)
+}
+
+/// The agent has told what it wrote.
+pub(super) fn uuids_read(mut turn: Turn<'_>, result: Value) -> Step {
+    let Some(work) = work_of_mut(&mut turn) else {
+        return turn.done(Outcome::AnswerIgnored);
+    };
+    let uuid = |key: &str| result.get(key).and_then(Value::as_str).map(str::to_owned);
+    let root = uuid("root uuid");
+    let prep = uuid("PReP Boot partition uuid");
+    let mode = work.boot_mode;
+    work.partition_uuids = result;
+    match mode {
+        // The boot record of a whole-disk image boots as it is.
+        BootMode::Bios => set_boot_device(turn),
+        BootMode::Uefi => {
+            enter(&mut turn, WorkPhase::InstallingBootloader);
+            let limit = turn.now.limits.command_limit_ms;
+            turn.plan_command(
+                Request::InstallBootloader {
+                    root_uuid: root,
+                    // The agent finds the partition itself in a whole-disk image.
+                    efi_system_part_uuid: None,
+                    prep_boot_part_uuid: prep,
+                    target_boot_mode: mode.name().to_owned(),
+                },
+                limit,
+            );
+            turn.done(Outcome::CommandPlanned)
+        }
+    }
+}
+
+/// The disk is bootable: from now on the machine boots from it.
+pub(super) fn set_boot_device(mut turn: Turn<'_>) -> Step {
+    enter(&mut turn, WorkPhase::SettingBootDevice);
+    turn.call_driver(DriverRequest::BootFromDisk);
+    turn.done(Outcome::DriverCalled)
+}

@@ -1,0 +1,203 @@
+//! What is stored of work in progress.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::kind::WorkKind;
+use crate::node::limits::BootMode;
+use crate::node::provision::ProvisionState;
+use crate::node::steps::WorkStep;
+use crate::timestamp::Timestamp;
+
+/// Work in progress: a deploy, a cleaning, an inspection, ...
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Work {
+    /// What it is to come to.
+    #[serde(default)]
+    pub kind: WorkKind,
+    /// When it was asked for.
+    pub started_at: Timestamp,
+    /// What is being waited for.
+    pub phase: WorkPhase,
+    /// How the machine is to boot.
+    pub boot_mode: BootMode,
+    /// The steps that were asked for; with a deploy on top of the usual ones.
+    pub wanted_steps: Vec<WorkStep>,
+    /// The whole list; empty until it is known.
+    pub steps: Vec<WorkStep>,
+    /// Which entry of `steps` is being carried out.
+    pub current: usize,
+    /// How often it was begun anew because the agent was lost.
+    pub restarts: u32,
+    /// The agent's own steps as it told them, kept for later requests; null until then.
+    pub agent_steps: Value,
+    /// Versions of the agent's hardware managers, sent back with each step.
+    pub hardware_manager_version: Value,
+    /// What the agent says of the partitions it wrote; null until then.
+    pub partition_uuids: Value,
+    /// It goes on without the ramdisk: all its steps are the driver's or the conductor's.
+    #[serde(default)]
+    pub is_without_ramdisk: bool,
+    /// Somebody asked to abort it during a step that can't be interrupted: it ends after that step.
+    #[serde(default)]
+    pub is_abort_wanted: bool,
+    /// For a rescue: the salted hash of the password, as the agent writes it into its password file.
+    #[serde(default)]
+    pub rescue_password_hash: Option<String>,
+}
+
+/// What work is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkPhase {
+    /// The driver reboots the machine into the ramdisk.
+    Booting,
+    /// The agent's first heartbeat.
+    AwaitingAgent,
+    /// The agent tells which steps it has.
+    ReadingSteps,
+    /// The agent carries out the current step.
+    InBandStep,
+    /// The driver carries out the current step.
+    OutOfBandStep,
+    /// Nothing: a step asked for a pause of this length.
+    Pausing {
+        /// When it is over.
+        until: Timestamp,
+    },
+    /// Somebody's `unhold`: a step asked for it.
+    Held,
+    /// The agent tells what it wrote.
+    ReadingUuids,
+    /// The agent makes the disk bootable.
+    InstallingBootloader,
+    /// The driver makes the machine boot from disk.
+    SettingBootDevice,
+    /// The agent takes the order to power off.
+    PoweringOffAgent,
+    /// The machine goes off by itself.
+    AwaitingOff {
+        /// When it is switched off in any case.
+        until: Timestamp,
+    },
+    /// The driver switches it off.
+    SwitchingOff,
+    /// The driver switches it on.
+    SwitchingOn,
+    /// The agent sets the password, and leaves.
+    FinalizingRescue,
+    /// The agent sends what it found in the machine.
+    AwaitingInventory,
+    /// The driver reboots the machine into what is on its disk.
+    RebootingToInstance,
+}
+
+impl WorkPhase {
+    /// The word for logs and texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkPhase::Booting => "booting the ramdisk",
+            WorkPhase::AwaitingAgent => "waiting for the agent's first heartbeat",
+            WorkPhase::ReadingSteps => "reading the agent's steps",
+            WorkPhase::InBandStep => "carrying out a step on the agent",
+            WorkPhase::OutOfBandStep => "carrying out a step by the driver",
+            WorkPhase::Pausing { .. } => "pausing, as a step asked",
+            WorkPhase::Held => "holding, until somebody sends unhold",
+            WorkPhase::ReadingUuids => "reading the partition UUIDs",
+            WorkPhase::InstallingBootloader => "installing the boot loader",
+            WorkPhase::SettingBootDevice => "setting the boot device",
+            WorkPhase::PoweringOffAgent => "asking the agent to power off",
+            WorkPhase::AwaitingOff { .. } => "waiting for the machine to go off",
+            WorkPhase::SwitchingOff => "switching the machine off",
+            WorkPhase::SwitchingOn => "switching the machine on",
+            WorkPhase::FinalizingRescue => "setting the rescue password",
+            WorkPhase::AwaitingInventory => "waiting for what the agent finds in the machine",
+            WorkPhase::RebootingToInstance => "rebooting the machine into its instance",
+        }
+    }
+
+    /// True where the next move is not the conductor's: clients see a state that waits.
+    pub fn awaits_agent(self) -> bool {
+        match self {
+            WorkPhase::AwaitingAgent
+            | WorkPhase::ReadingSteps
+            | WorkPhase::InBandStep
+            | WorkPhase::Pausing { .. }
+            | WorkPhase::InstallingBootloader
+            | WorkPhase::AwaitingInventory => true,
+            WorkPhase::Booting
+            | WorkPhase::OutOfBandStep
+            | WorkPhase::Held
+            | WorkPhase::ReadingUuids
+            | WorkPhase::SettingBootDevice
+            | WorkPhase::PoweringOffAgent
+            | WorkPhase::AwaitingOff { .. }
+            | WorkPhase::SwitchingOff
+            | WorkPhase::SwitchingOn
+            | WorkPhase::FinalizingRescue
+            | WorkPhase::RebootingToInstance => false,
+        }
+    }
+}
+
+impl Work {
+    /// Work that begins with booting the ramdisk.
+    pub fn begun(
+        kind: WorkKind,
+        started_at: Timestamp,
+        boot_mode: BootMode,
+        wanted_steps: Vec<WorkStep>,
+    ) -> Work {
+        Work {
+            kind,
+            started_at,
+            phase: WorkPhase::Booting,
+            boot_mode,
+            wanted_steps,
+            steps: Vec::new(),
+            current: 0,
+            restarts: 0,
+            agent_steps: Value::Null,
+            hardware_manager_version: Value::Null,
+            partition_uuids: Value::Null,
+            is_without_ramdisk: false,
+            is_abort_wanted: false,
+            rescue_password_hash: None,
+        }
+    }
+
+    /// The same work from its beginning, after its agent was lost.
+    pub fn anew(&self) -> Work {
+        Work {
+            restarts: self.restarts + 1,
+            is_abort_wanted: self.is_abort_wanted,
+            rescue_password_hash: self.rescue_password_hash.clone(),
+            ..Work::begun(
+                self.kind,
+                self.started_at,
+                self.boot_mode,
+                self.wanted_steps.clone(),
+            )
+        }
+    }
+
+    /// The state clients see.
+    pub fn state(&self) -> ProvisionState {
+        let states = self.kind.states();
+        match self.phase {
+            WorkPhase::Held => states.held.unwrap_or(states.working),
+            phase if phase.awaits_agent() => states.waiting.unwrap_or(states.working),
+            _ => states.working,
+        }
+    }
+
+    /// The step being carried out, once the list is known.
+    pub fn current_step(&self) -> Option<&WorkStep> {
+        self.steps.get(self.current)
+    }
+
+    /// The steps that were begun, the current one included.
+    pub fn begun_steps(&self) -> &[WorkStep] {
+        self.steps.get(..=self.current).unwrap_or(&self.steps)
+    }
+}
