@@ -47,6 +47,7 @@ mod vendor;
 mod versions;
 mod view;
 mod vifs;
+mod written_steps;
 
 pub use server::start;
 pub use settings::{AgentSettings, Auth, CallbackUrlCheck, HttpSettings, Metrics};
