@@ -48,6 +48,8 @@ pub struct Api {
     pub listen: SocketAddr,
     /// URL under which agents and clients reach this API, without a slash at the end; none: as each request says.
     pub public_endpoint: Option<String>,
+    /// Believe the headers in which a proxy says how it was called.
+    pub trust_proxy_headers: bool,
     /// How operators prove who they are.
     pub auth: Auth,
     /// File of users and bcrypt hashes for `http_basic`.
@@ -194,6 +196,7 @@ impl Default for Api {
         Api {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6385),
             public_endpoint: None,
+            trust_proxy_headers: false,
             auth: Auth::None,
             htpasswd_file: None,
             allow_unauthenticated: false,

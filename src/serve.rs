@@ -284,6 +284,7 @@ fn http_settings(config: &Config) -> HttpSettings {
     let mut settings = HttpSettings::new(config.api.listen, check);
     let open_files = open_files::allow_all();
     settings.public_endpoint = config.api.public_endpoint.clone();
+    settings.trust_proxy_headers = config.api.trust_proxy_headers;
     if config.api.workers > 0 {
         settings.workers = config.api.workers;
     } else if let Ok(cores) = std::thread::available_parallelism() {

@@ -28,6 +28,8 @@ mod objects;
 mod parts;
 #[path = "http_api/ports.rs"]
 mod ports;
+#[path = "http_api/reports.rs"]
+mod reports;
 #[path = "http_api/scenarios.rs"]
 mod scenarios;
 #[path = "http_api/server.rs"]

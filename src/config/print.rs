@@ -41,6 +41,7 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     "public_endpoint",
                     text(api.public_endpoint.as_deref().unwrap_or_default()),
                 ),
+                ("trust_proxy_headers", api.trust_proxy_headers.into()),
                 (
                     "auth",
                     text(match api.auth {

@@ -41,6 +41,7 @@ fn read_api(from: &mut Section<'_>, default: Api) -> Api {
             })
         }),
         public_endpoint: from.parsed("public_endpoint", default.public_endpoint, endpoint),
+        trust_proxy_headers: from.boolean("trust_proxy_headers", default.trust_proxy_headers),
         auth: from.choice(
             "auth",
             default.auth,

@@ -33,6 +33,17 @@ pub const VERBS: &[(&str, u16, Verb)] = &[
     ("unhold", 85, Verb::Unhold),
 ];
 
+/// The spellings alone.
+pub const VERB_NAMES: [&str; VERBS.len()] = {
+    let mut names = [""; VERBS.len()];
+    let mut index = 0;
+    while index < names.len() {
+        names[index] = VERBS[index].0;
+        index += 1;
+    }
+    names
+};
+
 /// What may come with some verb.
 const OPTIONS: &[&str] = &[
     "configdrive",

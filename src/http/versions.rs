@@ -545,15 +545,12 @@ mod tests {
 
     /// The longest path in the list that it is at or below of; a row for its method alone comes first.
     fn since_of_endpoint(row: &Endpoint) -> u16 {
-        let mut path = row.path.to_owned();
-        while let (Some(from), Some(to)) = (
-            path.find(|c| c == '{')
-                .filter(|at| !path[*at..].starts_with("{}")),
-            path.find('}'),
-        ) {
-            path.replace_range(from..=to, "{}");
-        }
-        let parts: Vec<&str> = path.split('/').collect();
+        let parts: Vec<&str> = row
+            .path
+            .split('/')
+            .map(|part| if part.starts_with('{') { "{}" } else { part })
+            .collect();
+        let path = parts.join("/");
         let of_method = since(&format!("{} {path}", row.method.name()));
         if of_method > 1 {
             return of_method;
@@ -571,6 +568,6 @@ mod tests {
             .path
             .split('/')
             .filter(|word| !word.starts_with('{') && *word != "detail");
-        words.last().unwrap_or("")
+        words.fold("", |_, word| word)
     }
 }

@@ -188,7 +188,12 @@ fn set(port: &mut Port, name: &str, value: &Value) -> Result<(), Refused> {
             check_local_link(&connection)?;
             port.local_link_connection = connection;
         }
-        "physical_network" => port.physical_network = optional_text(name, value, 64)?,
+        "physical_network" => {
+            port.physical_network = optional_text(name, value, 64)?;
+            if port.physical_network.as_deref() == Some("") {
+                return Err(bad(name, "must not be empty; null says that there is none"));
+            }
+        }
         "description" => port.description = optional_text(name, value, 255)?,
         "vendor" => port.vendor = optional_text(name, value, 32)?,
         "category" => port.category = optional_text(name, value, 80)?,

@@ -54,7 +54,11 @@ pub async fn start_test_conductor() -> TestConductor {
                 restarts_max: 3,
                 window: Duration::from_secs(60),
             },
-            limits: Limits::default(),
+            // There are no agents that could clean.
+            limits: Limits {
+                automated_clean: false,
+                ..Limits::default()
+            },
             agent_requests_max: 100,
             poll_interval_max_ms: 1_000,
         },

@@ -93,7 +93,13 @@ const RESET_INTERFACES: &[Parameter] = &[parameter(
 )];
 
 const PROVISION: &[Parameter] = &[
-    parameter("target", Holds::Text, 1, "The verb.").required(),
+    parameter(
+        "target",
+        Holds::OneOf(&provision::VERB_NAMES),
+        1,
+        "The verb.",
+    )
+    .required(),
     parameter(
         "configdrive",
         Holds::Any,
