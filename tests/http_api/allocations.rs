@@ -19,7 +19,7 @@ async fn send(server: &Server, method: &str, path: &str, body: Value) -> Answer 
 
 /// An available node of a class; its power state is known.
 async fn available(server: &Server, name: &str, class: &str) -> String {
-    let document = json!({"driver": "fake-hardware", "name": name, "resource_class": class});
+    let document = json!({"driver": "fake-hardware", "name": name, "resource_class": class, "automated_clean": false});
     let uuid = server.node(document).await;
     for (verb, state) in [("manage", "manageable"), ("provide", "available")] {
         let path = format!("/v1/nodes/{uuid}/states/provision");
