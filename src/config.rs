@@ -62,6 +62,8 @@ pub struct Api {
     pub max_provision_body_bytes: usize,
     /// Most entries in one page of a list, and the default page.
     pub max_limit: usize,
+    /// Seconds a request waits for a node that is busy before it is answered 409; 0: not at all.
+    pub busy_wait: u64,
     /// HTTP threads; 0: as many as there are cores.
     pub workers: usize,
     /// Lookup and heartbeat are answered.
@@ -203,6 +205,7 @@ impl Default for Api {
             max_body_bytes: 1 << 20,
             max_provision_body_bytes: 64 << 20,
             max_limit: 1000,
+            busy_wait: 2,
             workers: 0,
             enable_ramdisk_endpoints: true,
         }

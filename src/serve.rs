@@ -200,6 +200,7 @@ impl Running {
         for helper in &self.helpers {
             helper.abort();
         }
+        self.conductor.hurry();
         self.http.stop(true).await;
         self.conductor.drain(DRAINED_WITHIN).await;
         self.conductor.stop();
@@ -267,6 +268,7 @@ fn conductor_settings(config: &Config, host: String) -> Settings {
     Settings {
         host,
         arbiters: config.conductor.arbiters,
+        busy_wait: Duration::from_secs(config.api.busy_wait),
         mailbox_messages_max: config.conductor.mailbox_messages_max,
         intensity: Intensity {
             restarts_max: config.conductor.actor_restarts_max as usize,

@@ -12,6 +12,8 @@ mod allocations;
 mod bad_input;
 #[path = "http_api/basics.rs"]
 mod basics;
+#[path = "http_api/busy.rs"]
+mod busy;
 #[path = "http_api/devices.rs"]
 mod devices;
 #[path = "http_api/documents.rs"]

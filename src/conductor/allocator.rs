@@ -248,6 +248,7 @@ async fn ask(
             Err(
                 DeliverError::NotFound
                 | DeliverError::Refused(_)
+                | DeliverError::Busy(_)
                 | DeliverError::Duplicate { .. }
                 | DeliverError::Panicked,
             ) => {}

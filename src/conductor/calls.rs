@@ -57,10 +57,10 @@ pub(super) struct Turn {
 }
 
 /// One more in a gauge, until dropped.
-struct Counted(Count);
+pub(super) struct Counted(Count);
 
 impl Counted {
-    fn new(gauge: &Count) -> Counted {
+    pub(super) fn new(gauge: &Count) -> Counted {
         gauge.inc();
         Counted(gauge.clone())
     }

@@ -11,6 +11,7 @@
 //! the agent client. Nothing here decides what becomes of a node.
 
 mod allocator;
+mod busy;
 mod calls;
 mod command_actor;
 mod effects;
@@ -28,8 +29,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use actix::{Addr, Arbiter};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
+pub use self::busy::Busy;
 pub use self::shared::Settings;
 pub use self::token::{MASKED, TokenKey};
 
@@ -93,6 +95,8 @@ pub enum DeliverError {
     NotFound,
     /// Not allowed now; nothing has changed.
     Refused(Refused),
+    /// The node is at something else, and was for as long as this could wait; nothing has changed.
+    Busy(Busy),
     /// The node's queue, or the database's, is full: try again after so many seconds.
     Overloaded {
         /// Seconds.
@@ -148,6 +152,7 @@ impl Conductor {
             calls,
             metrics: connections.metrics,
             registry,
+            hurry: watch::Sender::new(false),
             draining: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
             unsettled: Arc::default(),
@@ -284,6 +289,11 @@ impl Conductor {
         asked.elapsed()
     }
 
+    /// The conductor is about to stop: whoever waits for a busy node is answered now, and nobody waits any more.
+    pub fn hurry(&self) {
+        self.shared.hurry.send_replace(true);
+    }
+
     /// Asks agents nothing new and waits until every command that was sent has its answer stored, at most for `longest`: what is
     /// answered needs no finding out after the next start.
     pub async fn drain(&self, longest: Duration) {
@@ -332,6 +342,7 @@ impl Conductor {
                     }
                     DeliverError::NotFound
                     | DeliverError::Refused(_)
+                    | DeliverError::Busy(_)
                     | DeliverError::Duplicate { .. }
                     | DeliverError::Panicked => {}
                 }

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::calls::Calls;
 use super::registry::Registry;
@@ -43,6 +46,8 @@ pub struct Settings {
     pub intensity: Intensity,
     /// How long things may take.
     pub limits: Limits,
+    /// For how long a request waits for a busy node before it is refused; zero: not at all.
+    pub busy_wait: Duration,
     /// How many requests to agents may be under way at once.
     pub agent_requests_max: usize,
     /// The longest pause between two looks at a running command, in milliseconds.
@@ -61,6 +66,8 @@ pub(super) struct Shared {
     pub(super) calls: Calls,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
+    /// True when the conductor is about to stop: nobody waits for busy nodes any more.
+    pub(super) hurry: watch::Sender<bool>,
     /// Set when the conductor is about to stop: agents are not asked anything new.
     pub(super) draining: AtomicBool,
     /// Commands that were sent and whose answer is not stored yet.

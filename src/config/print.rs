@@ -57,6 +57,7 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     number(api.max_provision_body_bytes),
                 ),
                 ("max_limit", number(api.max_limit)),
+                ("busy_wait", number(api.busy_wait)),
                 ("workers", number(api.workers)),
                 (
                     "enable_ramdisk_endpoints",

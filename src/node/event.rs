@@ -123,6 +123,34 @@ impl Event {
         }
     }
 
+    /// True for what operators ask; the rest comes from agents, drivers and the conductor itself.
+    pub fn is_from_an_operator(&self) -> bool {
+        match self {
+            Event::Provision { .. }
+            | Event::Power { .. }
+            | Event::Hardware(_)
+            | Event::Maintenance { .. }
+            | Event::Patch { .. }
+            | Event::Delete
+            | Event::PortCreate(_)
+            | Event::PortPatch { .. }
+            | Event::PortDelete { .. }
+            | Event::Portgroup(_)
+            | Event::VolumeConnector(_)
+            | Event::VolumeTarget(_)
+            | Event::Traits(_)
+            | Event::Allocation(_) => true,
+            Event::Lookup { .. }
+            | Event::Heartbeat(_)
+            | Event::Inspected(_)
+            | Event::Command { .. }
+            | Event::Driver { .. }
+            | Event::DeadlineReached
+            | Event::Resumed { .. }
+            | Event::Quarantined { .. } => false,
+        }
+    }
+
     /// The word for logs and metrics.
     pub fn name(&self) -> &'static str {
         match self {

@@ -30,7 +30,7 @@ use super::{
 /// ```
 pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
     let turn = Turn::new(node, now);
-    if node.quarantine.is_some() && !is_from_an_operator(&event) {
+    if node.quarantine.is_some() && !event.is_from_an_operator() {
         return turn.refuse(Refused::Quarantined);
     }
     match event {
@@ -60,33 +60,6 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::VolumeTarget(change) => parts::change(turn, change),
         Event::Traits(change) => traits::change(turn, change),
         Event::Allocation(change) => allocation::change(turn, change),
-    }
-}
-
-fn is_from_an_operator(event: &Event) -> bool {
-    match event {
-        Event::Provision { .. }
-        | Event::Power { .. }
-        | Event::Hardware(_)
-        | Event::Maintenance { .. }
-        | Event::Patch { .. }
-        | Event::Delete
-        | Event::PortCreate(_)
-        | Event::PortPatch { .. }
-        | Event::PortDelete { .. }
-        | Event::Portgroup(_)
-        | Event::VolumeConnector(_)
-        | Event::VolumeTarget(_)
-        | Event::Traits(_)
-        | Event::Allocation(_) => true,
-        Event::Lookup { .. }
-        | Event::Heartbeat(_)
-        | Event::Inspected(_)
-        | Event::Command { .. }
-        | Event::Driver { .. }
-        | Event::DeadlineReached
-        | Event::Resumed { .. }
-        | Event::Quarantined { .. } => false,
     }
 }
 

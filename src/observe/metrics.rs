@@ -135,6 +135,8 @@ pub struct Metrics {
     pub agent_requests: Gauge,
     /// `upbeat_agent_requests_waiting`: requests to agents that wait for their turn, because as many as may be are under way.
     pub agent_requests_waiting: Gauge,
+    /// `upbeat_requests_waiting`: requests of operators that wait for a busy node.
+    pub requests_waiting: Gauge,
     /// `upbeat_deadline_lateness_seconds{deadline}`: from a deadline's time to what it meant being stored.
     pub deadline_lateness_seconds: Histograms<DeadlineLabel>,
     /// `upbeat_recovery_seconds`: from the start of the conductor until every node that waited was back; 0 until then.
@@ -203,6 +205,7 @@ impl Metrics {
             command_gap_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 15)),
             agent_requests: Gauge::default(),
             agent_requests_waiting: Gauge::default(),
+            requests_waiting: Gauge::default(),
             deadline_lateness_seconds: Family::new_with_constructor(lateness_buckets),
             recovery_seconds: Seconds::default(),
             recovery_nodes: Gauge::default(),
@@ -244,6 +247,7 @@ impl Metrics {
             command_gap_seconds as "upbeat_command_gap_seconds": "From the end of a command to the next one being sent",
             agent_requests as "upbeat_agent_requests": "Requests to agents under way",
             agent_requests_waiting as "upbeat_agent_requests_waiting": "Requests to agents that wait for their turn",
+            requests_waiting as "upbeat_requests_waiting": "Requests of operators that wait for a busy node",
             deadline_lateness_seconds as "upbeat_deadline_lateness_seconds": "From a deadline's time to what it meant being stored",
             recovery_seconds as "upbeat_recovery_seconds": "From the start until every node that waited was back",
             recovery_nodes as "upbeat_recovery_nodes": "Nodes that waited for something at the start",
@@ -384,6 +388,7 @@ mod tests {
             "upbeat_commands_unknown",
             "upbeat_agent_requests",
             "upbeat_agent_requests_waiting",
+            "upbeat_requests_waiting",
             "upbeat_deadline_lateness_seconds_count{deadline=\"liveness\"}",
             "upbeat_recovery_seconds",
             "upbeat_recovery_nodes",

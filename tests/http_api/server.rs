@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use upbeat::agent::check_callback_url;
+use upbeat::conductor::Settings;
 use upbeat::http::{CallbackUrlCheck, HttpSettings, Metrics, start};
 
 use crate::support::{TestConductor, start_test_conductor};
@@ -38,7 +39,15 @@ pub async fn server() -> Server {
 }
 
 pub async fn server_with(change: impl FnOnce(&mut HttpSettings)) -> Server {
-    let behind = start_test_conductor().await;
+    server_of(|_| {}, change).await
+}
+
+/// With another conductor than the usual one behind it.
+pub async fn server_of(
+    behind: impl FnOnce(&mut Settings),
+    change: impl FnOnce(&mut HttpSettings),
+) -> Server {
+    let behind = start_test_conductor(behind).await;
     let rules = behind.rules.clone();
     let check: CallbackUrlCheck = Arc::new(move |url| {
         assert!(url != POISON, "a fault of ours");

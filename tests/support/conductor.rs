@@ -18,11 +18,12 @@ pub struct TestConductor {
     pub conductor: Conductor,
     pub rules: CallbackRules,
     pub store: Store,
+    pub metrics: Arc<Metrics>,
     _directory: TempDir,
 }
 
 /// Starts one. Needs a running actix system.
-pub async fn start_test_conductor() -> TestConductor {
+pub async fn start_test_conductor(change: impl FnOnce(&mut Settings)) -> TestConductor {
     let directory = tempfile::tempdir().unwrap();
     let store = open(&StoreSettings {
         url: format!("sqlite://{}", directory.path().join("upbeat.db").display()),
@@ -45,30 +46,34 @@ pub async fn start_test_conductor() -> TestConductor {
         callback: rules.clone(),
     })
     .unwrap();
-    let conductor = Conductor::start(
-        Settings {
-            host: "conductor-1".to_owned(),
-            arbiters: 1,
-            mailbox_messages_max: 16,
-            intensity: Intensity {
-                restarts_max: 3,
-                window: Duration::from_secs(60),
-            },
-            // There are no agents that could clean.
-            limits: Limits {
-                automated_clean: false,
-                ..Limits::default()
-            },
-            agent_requests_max: 100,
-            poll_interval_max_ms: 1_000,
+    let metrics = Arc::new(Metrics::new());
+    let mut settings = Settings {
+        host: "conductor-1".to_owned(),
+        arbiters: 1,
+        busy_wait: Duration::ZERO,
+        mailbox_messages_max: 16,
+        intensity: Intensity {
+            restarts_max: 3,
+            window: Duration::from_secs(60),
         },
+        // There are no agents that could clean.
+        limits: Limits {
+            automated_clean: false,
+            ..Limits::default()
+        },
+        agent_requests_max: 100,
+        poll_interval_max_ms: 1_000,
+    };
+    change(&mut settings);
+    let conductor = Conductor::start(
+        settings,
         Connections {
             reader: store.reader.clone(),
             writer: store.writer.clone(),
             drivers: Drivers::new(None),
             agents,
             key: TokenKey::random(),
-            metrics: Arc::new(Metrics::new()),
+            metrics: metrics.clone(),
             clock: Clock::start(),
         },
     );
@@ -77,6 +82,7 @@ pub async fn start_test_conductor() -> TestConductor {
         conductor,
         rules,
         store,
+        metrics,
         _directory: directory,
     }
 }

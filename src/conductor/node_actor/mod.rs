@@ -9,6 +9,7 @@
 //! What failed to commit did not happen: a caller gets an error; an answer of the agent or the driver, for which nobody waits, is
 //! taken again until it is stored. Until then callers are told to come again, and what else nobody waits for is held.
 
+mod busy;
 mod counting;
 mod deadline;
 mod storing;
@@ -26,6 +27,7 @@ use actix::{
     AsyncContext as _, Context, Handler, Message, SpawnHandle, Supervised,
 };
 
+use self::busy::Asking;
 use self::storing::Then;
 use self::untaken::Untaken;
 use self::watcher::NodeWatcher;
@@ -116,6 +118,10 @@ pub(super) struct NodeActor {
     store_down: Option<String>,
     /// Events that came meanwhile and must not be lost.
     held: Vec<Event>,
+    /// Requests that wait until the node is less busy.
+    busy: busy::Queue,
+    /// A change is on its way to the store, and nothing else is taken.
+    is_committing: bool,
     /// See [`NodeWatcher`].
     is_last_try: Arc<AtomicBool>,
 }
@@ -123,7 +129,7 @@ pub(super) struct NodeActor {
 /// Who is told what became of an event.
 enum Caller {
     /// Somebody waits.
-    Waiting(ReplyTo),
+    Waiting(Asking),
     /// Nobody does, so it is taken again until it is stored.
     Nobody(Event),
 }
@@ -167,6 +173,8 @@ impl NodeActor {
                 store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
                 store_down: None,
                 held: Vec::new(),
+                busy: busy::Queue::default(),
+                is_committing: false,
                 is_last_try,
             };
             (actor, watcher)
@@ -209,9 +217,8 @@ impl NodeActor {
                 tracing::error!(node.id = %self.id, event = name, cause = message_of(&*panic), version = before.version,
                     "a step panicked; the event is dropped and the node is as before");
                 match caller {
-                    Caller::Waiting(reply_to) => {
-                        let _ = reply_to.send(Err(DeliverError::Panicked));
-                        return;
+                    Caller::Waiting(asking) => {
+                        return asking.tell(Err(DeliverError::Panicked));
                     }
                     // Without this event the node would wait for something that never comes, or meet it again at once. The
                     // restarted actor asks anew for all that is in flight; a node that can't be helped so is quarantined.
@@ -271,7 +278,7 @@ impl NodeActor {
             self.store_liveness(context);
             self.arm(context);
             self.run_effects(&node, step.effects, context);
-            return self.answer(
+            self.answer(
                 caller,
                 Ok(Answer {
                     node,
@@ -279,6 +286,7 @@ impl NodeActor {
                 }),
                 context,
             );
+            return self.take_what_waits(context);
         }
         let writer = self.shared.writer.clone();
         // Whom nobody can tell to come again waits for a place, however many nodes have something to store at once.
@@ -291,8 +299,10 @@ impl NodeActor {
             }
         };
         let (effects, reply, removed) = (step.effects, step.reply, step.removed);
-        let committing =
-            wrap_future::<_, Self>(committing).map(move |saved, actor, context| match saved {
+        self.is_committing = true;
+        let committing = wrap_future::<_, Self>(committing).map(move |saved, actor, context| {
+            actor.is_committing = false;
+            match saved {
                 Ok(()) => {
                     actor.store_pauses.reset();
                     actor.stored_version = node.version;
@@ -302,6 +312,7 @@ impl NodeActor {
                     if removed {
                         measure::removed(&actor.shared.metrics, &node);
                         actor.shared.registry.forget(actor.id);
+                        actor.busy.node_is_gone();
                         context.stop();
                     } else {
                         actor.arm(context);
@@ -310,7 +321,9 @@ impl NodeActor {
                     actor.answer(caller, Ok(Answer { node, reply }), context);
                 }
                 Err(error) => actor.not_stored(caller, error, context),
-            });
+            }
+            actor.take_what_waits(context);
+        });
         context.wait(committing);
     }
 
@@ -321,10 +334,10 @@ impl NodeActor {
         context: &mut Context<Self>,
     ) {
         match (caller, answer) {
-            (Caller::Waiting(reply_to), answer) => {
-                // Whoever asked may have gone; what happened has happened.
-                let _ = reply_to.send(answer);
+            (Caller::Waiting(asking), Err(DeliverError::Refused(Refused::Busy { state }))) => {
+                self.is_busy(asking, state, context)
             }
+            (Caller::Waiting(asking), answer) => asking.tell(answer),
             (Caller::Nobody(event), Err(DeliverError::Unavailable(_))) => {
                 self.load_later(
                     Then::Take(event),
@@ -437,6 +450,9 @@ impl Actor for NodeActor {
         self.store_down = None;
         self.is_liveness_put_off = false;
         self.held.clear();
+        self.is_committing = false;
+        // Their time went with what came before.
+        self.busy.give_up();
         let first = match self.start.quarantine.take() {
             Some(reason) => Event::Quarantined { reason },
             // For how long is known when the row is there.
@@ -478,7 +494,8 @@ impl Handler<Deliver> for NodeActor {
             }
         }
         let reply_to = deliver.reply_to;
-        self.take(event, |_| Caller::Waiting(reply_to), context);
+        let caller = |event| Caller::Waiting(Asking::new(event, reply_to));
+        self.take(event, caller, context);
     }
 }
 

@@ -39,6 +39,7 @@ impl NodeActor {
             Ok(None) => {
                 // Removed, or never there: whoever waits in the mailbox is told so by its end.
                 actor.shared.registry.forget(actor.id);
+                actor.busy.node_is_gone();
                 context.stop();
             }
             Err(error) => {
@@ -97,6 +98,7 @@ impl NodeActor {
         for event in self.held.drain(..) {
             context.address().do_send(Tell(event));
         }
+        self.take_what_waits(context);
     }
 
     /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
@@ -119,8 +121,8 @@ impl NodeActor {
         let told = DeliverError::from(error.clone());
         let version = self.stored_version;
         match caller {
-            Caller::Waiting(reply_to) => {
-                let _ = reply_to.send(Err(told));
+            Caller::Waiting(asking) => {
+                asking.tell(Err(told));
                 match error {
                     SaveError::VersionConflict | SaveError::Unavailable(_) => {
                         let event = None;
