@@ -46,6 +46,8 @@ pub struct Config {
 pub struct Api {
     /// Address and port to listen on.
     pub listen: SocketAddr,
+    /// Address and port for agents alone; none: they use `listen` as everybody does.
+    pub agent_listen: Option<SocketAddr>,
     /// URL under which agents and clients reach this API, without a slash at the end; none: as each request says.
     pub public_endpoint: Option<String>,
     /// Believe the headers in which a proxy says how it was called.
@@ -56,10 +58,12 @@ pub struct Api {
     pub htpasswd_file: Option<PathBuf>,
     /// Listening on other than loopback addresses without authentication is meant so.
     pub allow_unauthenticated: bool,
-    /// Longest body of a lookup or heartbeat, which anybody can send, in bytes.
+    /// Longest body of a request that is none of the following, in bytes.
     pub max_body_bytes: usize,
-    /// Longest body of any other request, in bytes; config drives come this way.
+    /// Longest body of a request that may bring a config drive, in bytes.
     pub max_provision_body_bytes: usize,
+    /// Longest findings of an inspection, which anybody can send while a node is inspected, in bytes.
+    pub max_inspection_body_bytes: usize,
     /// Most entries in one page of a list, and the default page.
     pub max_limit: usize,
     /// Seconds a request waits for a node that is busy before it is answered 409; 0: not at all.
@@ -197,6 +201,7 @@ impl Default for Api {
     fn default() -> Api {
         Api {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6385),
+            agent_listen: None,
             public_endpoint: None,
             trust_proxy_headers: false,
             auth: Auth::None,
@@ -204,6 +209,7 @@ impl Default for Api {
             allow_unauthenticated: false,
             max_body_bytes: 1 << 20,
             max_provision_body_bytes: 64 << 20,
+            max_inspection_body_bytes: 16 << 20,
             max_limit: 1000,
             busy_wait: 2,
             workers: 0,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix_web::dev::{Server, ServerHandle};
+use futures_util::future::{join_all, try_join_all};
 use tokio::task::JoinHandle;
 
 use crate::agent::{self, AgentClient};
@@ -40,8 +41,10 @@ const LAG_ASKED_EVERY: Duration = Duration::from_secs(1);
 pub struct Running {
     /// Where the API answers.
     pub address: SocketAddr,
+    /// Where agents are answered, if that is somewhere else.
+    pub agent_address: Option<SocketAddr>,
     conductor: Conductor,
-    http: ServerHandle,
+    http: Vec<ServerHandle>,
     serving: JoinHandle<std::io::Result<()>>,
     writer: WriterHandle,
     helpers: Vec<JoinHandle<()>>,
@@ -119,12 +122,12 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
     let started = recovered
         .map_err(|error| format!("the nodes can't be read: {error:?}"))
         .and_then(|recovered| {
-            let (server, address) =
+            let listening =
                 http::start(http_settings(config), conductor.clone(), reports(&metrics))
                     .map_err(|error| not_listening(&error))?;
-            Ok((recovered, server, address))
+            Ok((recovered, listening))
         });
-    let (recovered, server, address): (usize, Server, SocketAddr) = match started {
+    let (recovered, listening): (usize, http::Listening) = match started {
         Ok(started) => started,
         Err(why) => {
             conductor.stop();
@@ -132,8 +135,14 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
             return Err(why);
         }
     };
-    let http = server.handle();
-    let serving = tokio::spawn(server);
+    let http::Listening {
+        servers,
+        address,
+        agent_address,
+    } = listening;
+    let http = servers.iter().map(Server::handle).collect();
+    // The end of one is the end of all.
+    let serving = tokio::spawn(async move { try_join_all(servers).await.map(|_| ()) });
     if config.api.auth == Auth::None && !address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             %address,
@@ -143,6 +152,7 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         %address,
+        agent_address = agent_address.map(tracing::field::display),
         database = masked_text(&config.database.url),
         recovered,
         down_for_ms,
@@ -155,6 +165,7 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
     ];
     Ok(Running {
         address,
+        agent_address,
         conductor,
         http,
         serving,
@@ -168,9 +179,11 @@ fn not_listening(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     let cure = match error.kind() {
         ErrorKind::AddrInUse => {
-            "; another program listens there: end it, or name another port in api.listen"
+            "; another program listens there: end it, or name another port in api.listen or api.agent_listen"
         }
-        ErrorKind::AddrNotAvailable => "; name an address of this machine in api.listen",
+        ErrorKind::AddrNotAvailable => {
+            "; name an address of this machine in api.listen or api.agent_listen"
+        }
         ErrorKind::PermissionDenied => {
             "; ports below 1024 need a privilege (CAP_NET_BIND_SERVICE), or name another in api.listen"
         }
@@ -201,7 +214,7 @@ impl Running {
             helper.abort();
         }
         self.conductor.hurry();
-        self.http.stop(true).await;
+        join_all(self.http.iter().map(|server| server.stop(true))).await;
         self.conductor.drain(DRAINED_WITHIN).await;
         self.conductor.stop();
         self.writer.close().await;
@@ -284,6 +297,7 @@ fn http_settings(config: &Config) -> HttpSettings {
     let rules = config.callback_rules();
     let check = Arc::new(move |url: &str| agent::check_callback_url(url, &rules));
     let mut settings = HttpSettings::new(config.api.listen, check);
+    settings.agent_listen = config.api.agent_listen;
     let open_files = open_files::allow_all();
     settings.public_endpoint = config.api.public_endpoint.clone();
     settings.trust_proxy_headers = config.api.trust_proxy_headers;
@@ -292,10 +306,15 @@ fn http_settings(config: &Config) -> HttpSettings {
     } else if let Ok(cores) = std::thread::available_parallelism() {
         settings.workers = cores.get();
     }
-    settings.connections_per_worker_max =
-        open_files::connections_per_worker(open_files, config.agent.requests_max, settings.workers);
-    settings.agent_body_bytes_max = config.api.max_body_bytes;
-    settings.body_bytes_max = config.api.max_provision_body_bytes;
+    let listeners = 1 + usize::from(settings.agent_listen.is_some());
+    settings.connections_per_worker_max = open_files::connections_per_worker(
+        open_files,
+        config.agent.requests_max,
+        settings.workers * listeners,
+    );
+    settings.body_bytes_max = config.api.max_body_bytes;
+    settings.configdrive_body_bytes_max = config.api.max_provision_body_bytes;
+    settings.findings_bytes_max = config.api.max_inspection_body_bytes;
     settings.page_items_max = config.api.max_limit;
     settings.auth = match (&config.api.auth, &config.api.htpasswd_file) {
         (Auth::HttpBasic, Some(file)) => http::Auth::Basic {

@@ -22,6 +22,12 @@ mod documents;
 mod hardware;
 #[path = "http_api/inventory.rs"]
 mod inventory;
+#[path = "http_api/limits.rs"]
+mod limits;
+#[path = "http_api/listeners.rs"]
+mod listeners;
+#[path = "http_api/log.rs"]
+mod log;
 #[path = "http_api/nodes.rs"]
 mod nodes;
 #[path = "http_api/objects.rs"]
@@ -34,6 +40,8 @@ mod ports;
 mod reports;
 #[path = "http_api/scenarios.rs"]
 mod scenarios;
+#[path = "http_api/secrets.rs"]
+mod secrets;
 #[path = "http_api/server.rs"]
 mod server;
 #[path = "http_api/versions.rs"]

@@ -8,6 +8,7 @@ use super::{Auth, Config};
 /// Adds a fault for each thing that does not go together or is not there.
 pub(super) fn check(config: &Config, reader: &mut Reader) {
     check_authentication(config, reader);
+    check_listeners(config, reader);
     check_times(config, reader);
     check_token_key(config, reader);
     if let Some(path) = &config.agent.ca_file
@@ -49,6 +50,21 @@ fn check_authentication(config: &Config, reader: &mut Reader) {
                 }
             }
         },
+    }
+}
+
+fn check_listeners(config: &Config, reader: &mut Reader) {
+    let api = &config.api;
+    let keys = [("api", "listen"), ("api", "agent_listen")];
+    if api.agent_listen == Some(api.listen) && api.listen.port() != 0 && reader.are_sound(&keys) {
+        reader.fault(
+            "api",
+            "agent_listen",
+            format!(
+                "{} is api.listen too; give agents another address or port, or leave it out to have all in one place",
+                api.listen
+            ),
+        );
     }
 }
 

@@ -38,6 +38,14 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
             vec![
                 ("listen", text(&api.listen.to_string())),
                 (
+                    "agent_listen",
+                    text(
+                        &api.agent_listen
+                            .map(|at| at.to_string())
+                            .unwrap_or_default(),
+                    ),
+                ),
+                (
                     "public_endpoint",
                     text(api.public_endpoint.as_deref().unwrap_or_default()),
                 ),
@@ -55,6 +63,10 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                 (
                     "max_provision_body_bytes",
                     number(api.max_provision_body_bytes),
+                ),
+                (
+                    "max_inspection_body_bytes",
+                    number(api.max_inspection_body_bytes),
                 ),
                 ("max_limit", number(api.max_limit)),
                 ("busy_wait", number(api.busy_wait)),

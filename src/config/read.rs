@@ -35,10 +35,9 @@ pub(super) fn read(reader: &mut Reader) -> Config {
 
 fn read_api(from: &mut Section<'_>, default: Api) -> Api {
     Api {
-        listen: from.parsed("listen", default.listen, |text| {
-            text.parse::<SocketAddr>().map_err(|_| {
-                format!("{text:?} is not an address with a port; write for example \"127.0.0.1:6385\" or \"[::1]:6385\"")
-            })
+        listen: from.parsed("listen", default.listen, address),
+        agent_listen: from.parsed("agent_listen", default.agent_listen, |text| {
+            (!text.is_empty()).then(|| address(text)).transpose()
         }),
         public_endpoint: from.parsed("public_endpoint", default.public_endpoint, endpoint),
         trust_proxy_headers: from.boolean("trust_proxy_headers", default.trust_proxy_headers),
@@ -53,6 +52,11 @@ fn read_api(from: &mut Section<'_>, default: Api) -> Api {
         max_provision_body_bytes: from.number(
             "max_provision_body_bytes",
             default.max_provision_body_bytes,
+            1024..=GIB,
+        ),
+        max_inspection_body_bytes: from.number(
+            "max_inspection_body_bytes",
+            default.max_inspection_body_bytes,
             1024..=GIB,
         ),
         max_limit: from.number("max_limit", default.max_limit, 1..=100_000),
@@ -200,6 +204,12 @@ fn read_log(from: &mut Section<'_>, default: Log) -> Log {
         ),
         level: from.parsed("level", default.level, log_level),
     }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("{text:?} is not an address with a port; write for example \"127.0.0.1:6385\" or \"[::1]:6385\"")
+    })
 }
 
 fn endpoint(text: &str) -> Result<Option<String>, String> {

@@ -1,11 +1,13 @@
 //! Who may use the API: everybody, or those in a bcrypt password file.
 //!
 //! Checking a password takes tens of milliseconds by design, so it is done on blocking threads, few at a time, and what was
-//! right is remembered for some minutes under a salted digest. An unknown user costs as much as a known one. The file is read
-//! again when it changes, which forgets everything remembered.
+//! right is remembered for some minutes under a salted digest. An unknown user costs as much as a known one. Whoever is wrong more
+//! than a few times has to wait (see [`super::guessing`]). The file is read again when it changes, which forgets everything
+//! remembered.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -17,6 +19,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::Semaphore;
 
 use super::error::Error;
+use super::guessing::{Guessing, Turn};
 use super::settings::Auth;
 
 /// How long a right password is remembered.
@@ -46,6 +49,7 @@ struct State {
     file: PasswordFile,
     looked_at: Instant,
     remembered: HashMap<[u8; 32], Instant>,
+    guessing: Guessing,
 }
 
 /// What was read from the file, and which version of it.
@@ -53,7 +57,7 @@ struct State {
 struct PasswordFile {
     modified: Option<SystemTime>,
     length: u64,
-    hashes: Arc<HashMap<String, String>>,
+    hashes: Arc<BTreeMap<String, String>>,
 }
 
 impl Authenticator {
@@ -74,6 +78,7 @@ impl Authenticator {
                         file: read(htpasswd)?,
                         looked_at: Instant::now(),
                         remembered: HashMap::new(),
+                        guessing: Guessing::default(),
                     }),
                 }))
             }
@@ -84,11 +89,11 @@ impl Authenticator {
         })
     }
 
-    /// Checks the value of an `Authorization` header.
+    /// Checks the value of an `Authorization` header that came from `address`.
     ///
     /// # Errors
-    /// [`Error::Unauthenticated`], [`Error::BadAuthorization`].
-    pub async fn check(&self, header: Option<&[u8]>) -> Result<(), Error> {
+    /// [`Error::Unauthenticated`], [`Error::BadAuthorization`], [`Error::GuessingTooMuch`].
+    pub async fn check(&self, header: Option<&[u8]>, address: Option<IpAddr>) -> Result<(), Error> {
         let Some(users) = &self.users else {
             return Ok(());
         };
@@ -98,6 +103,14 @@ impl Authenticator {
         if users.remembers(&digest) {
             return Ok(());
         }
+        let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let name = users.digest(&user, "");
+        let turn = users.state().guessing.turn(address, name, Instant::now());
+        match turn {
+            Turn::In(wait) if wait.is_zero() => {}
+            Turn::In(wait) => tokio::time::sleep(wait).await,
+            Turn::TooFar => return Err(Error::GuessingTooMuch),
+        }
         let _permit = self.checks.acquire().await.map_err(|_| Error::Internal)?;
         // Somebody else may have checked the same while this one waited.
         if users.remembers(&digest) {
@@ -105,12 +118,15 @@ impl Authenticator {
         }
         let hashes = users.state().file.hashes.clone();
         let checked_with = hashes.clone();
-        let is_right = web::block(move || is_right(&checked_with, &user, &password))
+        let is_right = web::block(move || is_right(&checked_with, &user, &password, &name))
             .await
             .map_err(|_| Error::Internal)?;
         if !is_right {
+            let mut state = users.state();
+            state.guessing.failed(address, name, Instant::now());
             return Err(Error::Unauthenticated);
         }
+        users.state().guessing.succeeded(name);
         users.remember(digest, &hashes);
         Ok(())
     }
@@ -140,7 +156,7 @@ impl Users {
     }
 
     /// Remembers what was right, unless the file has changed meanwhile.
-    fn remember(&self, digest: [u8; 32], checked_with: &Arc<HashMap<String, String>>) {
+    fn remember(&self, digest: [u8; 32], checked_with: &Arc<BTreeMap<String, String>>) {
         let mut state = self.state();
         if !Arc::ptr_eq(&state.file.hashes, checked_with) {
             return;
@@ -221,8 +237,8 @@ fn read(path: &Path) -> io::Result<PasswordFile> {
 }
 
 /// Reads `user:hash` lines. Problems name the line, never its content.
-fn parse(text: &str) -> Result<HashMap<String, String>, String> {
-    let mut hashes = HashMap::new();
+fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut hashes = BTreeMap::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -248,13 +264,20 @@ fn parse(text: &str) -> Result<HashMap<String, String>, String> {
     Ok(hashes)
 }
 
-/// Takes as long for an unknown user as for a known one.
-fn is_right(hashes: &HashMap<String, String>, user: &str, password: &str) -> bool {
+/// Takes as long for an unknown user as for a known one: hashes may cost differently, so an unknown name is compared with one of
+/// them, always the same, as if it were that user.
+fn is_right(
+    hashes: &BTreeMap<String, String>,
+    user: &str,
+    password: &str,
+    name: &[u8; 32],
+) -> bool {
     match hashes.get(user) {
         Some(hash) => bcrypt::verify(password, hash).unwrap_or(false),
         None => {
-            if let Some(any) = hashes.values().next() {
-                let _ = bcrypt::verify(password, any);
+            let choice = usize::from(u16::from_le_bytes([name[0], name[1]]));
+            if let Some(some) = hashes.values().nth(choice % hashes.len().max(1)) {
+                let _ = bcrypt::verify(password, some);
             }
             false
         }
@@ -292,6 +315,8 @@ fn credentials(header: Option<&[u8]>) -> Result<(String, String), Error> {
 mod tests {
     use super::*;
 
+    const HERE: Option<IpAddr> = Some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+
     fn line(user: &str, password: &str) -> String {
         format!("{user}:{}\n", bcrypt::hash(password, 4).unwrap())
     }
@@ -311,11 +336,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let of = authenticator(&folder, &line("ada", "lovelace"));
         for _ in 0..2 {
-            assert_eq!(of.check(Some(&header("ada", "lovelace"))).await, Ok(()));
+            assert_eq!(
+                of.check(Some(&header("ada", "lovelace")), HERE).await,
+                Ok(())
+            );
         }
         assert_eq!(of.users.as_ref().unwrap().state().remembered.len(), 1);
         for (user, password) in [("ada", "wrong"), ("bob", "lovelace"), ("", "")] {
-            let checked = of.check(Some(&header(user, password))).await;
+            let checked = of.check(Some(&header(user, password)), HERE).await;
             assert_eq!(checked, Err(Error::Unauthenticated), "{user}");
         }
         assert_eq!(of.users.as_ref().unwrap().state().remembered.len(), 1);
@@ -326,22 +354,31 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let content = line("ada", "lovelace").replace("$2b$", "$2y$");
         let of = authenticator(&folder, &content);
-        assert_eq!(of.check(Some(&header("ada", "lovelace"))).await, Ok(()));
+        assert_eq!(
+            of.check(Some(&header("ada", "lovelace")), HERE).await,
+            Ok(())
+        );
     }
 
     #[actix_web::test]
     async fn a_changed_file_is_read_again_and_forgets() {
         let folder = tempfile::tempdir().unwrap();
         let of = authenticator(&folder, &line("ada", "lovelace"));
-        assert_eq!(of.check(Some(&header("ada", "lovelace"))).await, Ok(()));
+        assert_eq!(
+            of.check(Some(&header("ada", "lovelace")), HERE).await,
+            Ok(())
+        );
         let users = of.users.as_ref().unwrap();
         std::fs::write(&users.path, format!("# new\n{}", line("ada", "changed"))).unwrap();
         users.state().looked_at -= LOOK_EVERY;
         assert_eq!(
-            of.check(Some(&header("ada", "lovelace"))).await,
+            of.check(Some(&header("ada", "lovelace")), HERE).await,
             Err(Error::Unauthenticated)
         );
-        assert_eq!(of.check(Some(&header("ada", "changed"))).await, Ok(()));
+        assert_eq!(
+            of.check(Some(&header("ada", "changed")), HERE).await,
+            Ok(())
+        );
     }
 
     #[test]

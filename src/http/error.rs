@@ -59,6 +59,8 @@ pub enum Error {
     AgentEndpointsDisabled,
     /// No valid user and password came along.
     Unauthenticated,
+    /// Too many wrong passwords came from there.
+    GuessingTooMuch,
     /// The `Authorization` header can't be used; says why.
     BadAuthorization(String),
     /// The conductor did not carry it out.
@@ -105,6 +107,7 @@ enum Envelope {
 
 const GENERIC_NOT_FOUND: &str = "Resource could not be found.";
 const RETRY_AFTER_S: u32 = 2;
+const GUESSED_RETRY_AFTER_S: u32 = 10;
 /// Callers, agents among them, are not told about files and hosts of the conductor; its log is.
 const STORE_TROUBLE: &str = "The server can't store or read this at the moment; its log says why under the request id. Try again.";
 
@@ -132,6 +135,7 @@ impl Error {
                 | Error::BadIdentifier(_)
                 | Error::VersionMalformed(_)
                 | Error::Unauthenticated
+                | Error::GuessingTooMuch
                 | Error::BadAuthorization(_)
         )
     }
@@ -224,6 +228,10 @@ impl Error {
                     "A valid user name and password are required (HTTP basic).".to_owned(),
                 )
             },
+            Error::GuessingTooMuch => unavailable(
+                "Too many wrong user names and passwords came from this address; try again later.",
+                GUESSED_RETRY_AFTER_S,
+            ),
             Error::BadAuthorization(text) => Told {
                 envelope: Envelope::Authentication,
                 ..controller(StatusCode::BAD_REQUEST, text.clone())

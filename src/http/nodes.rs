@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::error::Error;
 use super::lists;
 use super::objects;
+use super::outline::Outlines;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
 use super::request::{Arguments, Request, no_such_node, parse_uuid};
@@ -15,7 +16,7 @@ use crate::conductor::DeliverError;
 use crate::node::{
     Event, Maintenance, Node, NodeId, Provision, ProvisionState, attributes, update,
 };
-use crate::store::{Ident, NODE_SORT_KEYS, NodeFilter, Page};
+use crate::store::{Ident, NODE_SORT_KEYS, NodeFilter, NodeOutline, Page};
 
 /// What views of this request need.
 pub fn frame(request: &Request) -> Frame<'_> {
@@ -102,19 +103,26 @@ async fn listed(request: &Request, within: Option<Uuid>, is_detail: bool) -> Res
             descending: false,
         };
     }
-    let nodes = if filter.matches_nothing {
-        Vec::new()
-    } else {
-        let reader = request.api.conductor.reader();
-        reader.nodes(filter.nodes, wish.page.clone()).await?
-    };
-    let last = nodes.last().map(|node| node.id.0).filter(|_| is_paged);
-    let next = lists::next(request, &path, &wish.page, nodes.len(), last);
     let frame = frame(request);
-    let shown: Vec<Document> = nodes
-        .iter()
-        .map(|node| view::document(NODE_FIELDS, node, &wish.selection, frame))
-        .collect();
+    let reader = request.api.conductor.reader();
+    let (nodes, page) = (filter.nodes, wish.page.clone());
+    let shown: Vec<(Uuid, Document)> = if filter.matches_nothing {
+        Vec::new()
+    } else if let Some(outlines) = Outlines::of(&wish.selection, frame) {
+        let found = reader.node_outlines(nodes, page).await?;
+        let shown = |of: &NodeOutline| (of.id.0, outlines.document(of, frame));
+        found.iter().map(shown).collect()
+    } else {
+        let found = reader.nodes(nodes, page).await?;
+        let shown = |node: &Node| {
+            let document = view::document(NODE_FIELDS, node, &wish.selection, frame);
+            (node.id.0, document)
+        };
+        found.iter().map(shown).collect()
+    };
+    let (ids, shown): (Vec<Uuid>, Vec<Document>) = shown.into_iter().unzip();
+    let last = ids.last().copied().filter(|_| is_paged);
+    let next = lists::next(request, &path, &wish.page, shown.len(), last);
     Ok(Reply::Body(list_text("nodes", &shown, next)))
 }
 

@@ -1,4 +1,4 @@
-//! The server itself: takes bytes in, finds out what is asked and by whom, guards against panics, limits what one request may
+//! One request: takes bytes in, finds out what is asked and by whom, guards against panics, limits what one request may
 //! cost, and writes one log line and one measurement per request.
 //!
 //! ```text
@@ -7,71 +7,27 @@
 //! ```
 //! Nothing of a request's query or body is ever logged: both may hold secrets.
 
-use std::io;
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix_web::dev::Server;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::{FutureExt, StreamExt};
 use tracing::Level;
 use uuid::Uuid;
 
-use super::auth::Authenticator;
-use super::endpoints::{self, Endpoint, Found, Method, Resource, TooOld, Versions};
+use super::endpoints::{self, BodySize, Endpoint, Found, Method, Resource, TooOld, Versions};
 use super::error::Error;
+use super::listen::Side;
 use super::microversion::{self, HEADER, HEADER_OF_SERVICES, MAXIMUM, MINIMUM, Microversion};
 use super::reply::Reply;
 use super::request::{Api, Request};
-use super::settings::{HttpSettings, Metrics};
-use crate::conductor::Conductor;
+use super::settings::HttpSettings;
 
-/// Connections that wait to be taken.
-const BACKLOG: u32 = 2048;
-
-/// Starts to listen. The returned server has to be awaited or spawned; its handle stops it gracefully: no new connections, and
-/// requests in flight get `stop_grace_s` to end.
-///
-/// # Errors
-/// The address can't be listened on, or the password file can't be read; names which.
-pub fn start(
-    settings: HttpSettings,
-    conductor: Conductor,
-    metrics: Metrics,
-) -> io::Result<(Server, SocketAddr)> {
-    let authenticator = Authenticator::new(&settings.auth)?;
-    let listen = settings.listen;
-    let (workers, connections) = (settings.workers.max(1), settings.connections_per_worker_max);
-    let request_timeout = Duration::from_millis(settings.request_timeout_ms);
-    let stop_grace_s = settings.stop_grace_s;
-    let api = Arc::new(Api {
-        settings,
-        conductor,
-        metrics,
-        authenticator,
-    });
-    let server = HttpServer::new(move || {
-        App::new()
-            .app_data(web::Data::from(api.clone()))
-            .default_service(web::to(answer))
-    })
-    .workers(workers)
-    .max_connections(connections)
-    .client_request_timeout(request_timeout)
-    .shutdown_timeout(stop_grace_s)
-    .backlog(BACKLOG)
-    .disable_signals()
-    .bind(listen)
-    .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {listen}: {error}")))?;
-    let address = *server
-        .addrs()
-        .first()
-        .ok_or_else(|| io::Error::other(format!("listening on {listen} gave no address")))?;
-    Ok((server.run(), address))
-}
+/// Slower bodies than that are given up on, beyond the time every request has.
+const BODY_BYTES_PER_S: usize = 16 << 10;
 
 /// What is known of a request once it is served.
 struct Served {
@@ -81,11 +37,16 @@ struct Served {
     microversion: Option<Microversion>,
 }
 
-async fn answer(http: HttpRequest, payload: web::Payload, api: web::Data<Api>) -> HttpResponse {
+/// Answers one request that came to this side.
+pub async fn answer(
+    http: HttpRequest,
+    payload: web::Payload,
+    api: Arc<Api>,
+    side: Side,
+) -> HttpResponse {
     let began = Instant::now();
     let request_id = format!("req-{}", Uuid::new_v4());
-    let api = api.into_inner();
-    let served = AssertUnwindSafe(serve(&http, payload, api.clone()))
+    let served = AssertUnwindSafe(serve(&http, payload, api.clone(), side))
         .catch_unwind()
         .await
         .unwrap_or_else(|_| Served {
@@ -180,7 +141,7 @@ fn put_header(headers: &mut HeaderMap, name: &str, value: &str) {
     }
 }
 
-async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Served {
+async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>, side: Side) -> Served {
     let mut served = Served {
         outcome: Err(Error::UnknownPath),
         resource: None,
@@ -188,12 +149,20 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Serv
         microversion: None,
     };
     let found = endpoints::find(http.path());
-    served.resource = found.as_ref().ok().map(|found| found.resource);
+    let resource = found.as_ref().ok().map(|found| found.resource);
+    if !side.has(resource) {
+        // As if there were nothing, whoever asks.
+        return served;
+    }
+    served.resource = resource;
     if !served.resource.is_some_and(Resource::is_open) {
         let authorization = http.headers().get(header::AUTHORIZATION);
         let checked = api
             .authenticator
-            .check(authorization.map(HeaderValue::as_bytes))
+            .check(
+                authorization.map(HeaderValue::as_bytes),
+                caller(http, &api.settings),
+            )
             .await;
         if let Err(error) = checked {
             served.outcome = Err(error);
@@ -218,7 +187,7 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>) -> Serv
     };
     served.endpoint = asked.endpoint;
     served.microversion = Some(microversion);
-    served.outcome = handle(http, payload, api, asked, microversion).await;
+    served.outcome = handle(http, payload, api, asked, microversion, side).await;
     served
 }
 
@@ -246,6 +215,7 @@ async fn handle(
     api: Arc<Api>,
     asked: Asked,
     microversion: Microversion,
+    side: Side,
 ) -> Result<Reply, Error> {
     let resource = asked.found.resource;
     let Some(endpoint) = asked.endpoint else {
@@ -256,10 +226,10 @@ async fn handle(
     if endpoint.since > microversion.0 {
         check_age(endpoint, resource)?;
     }
-    let bytes_max = if resource.is_for_agents() {
-        api.settings.agent_body_bytes_max
-    } else {
-        api.settings.body_bytes_max
+    let bytes_max = match endpoint.body_size {
+        BodySize::Usual => api.settings.body_bytes_max,
+        BodySize::Findings => api.settings.findings_bytes_max,
+        BodySize::Configdrive => api.settings.configdrive_body_bytes_max,
     };
     let body = read_body(http, payload, bytes_max, api.settings.request_timeout_ms).await?;
     let query = url::form_urlencoded::parse(http.query_string().as_bytes())
@@ -272,7 +242,7 @@ async fn handle(
             kind.as_bytes()
                 .starts_with(b"application/x-www-form-urlencoded")
         });
-    let base = base(http, &api.settings);
+    let base = base(http, &api.settings, side);
     let request = Request {
         api,
         endpoint,
@@ -324,7 +294,21 @@ fn negotiated(headers: &HeaderMap) -> Result<Microversion, Error> {
     )
 }
 
-/// Reads the whole body, as long as it stays small enough and keeps coming.
+/// Where a request comes from: what the proxy that is trusted says last, or the other end of the connection.
+fn caller(http: &HttpRequest, settings: &HttpSettings) -> Option<IpAddr> {
+    let told = http
+        .headers()
+        .get_all("x-forwarded-for")
+        .last()
+        .filter(|_| settings.trust_proxy_headers)
+        .and_then(|list| list.to_str().ok())
+        .and_then(|list| list.rsplit(',').next())
+        .and_then(|address| address.trim().parse().ok());
+    told.or_else(|| Some(http.peer_addr()?.ip()))
+}
+
+/// Reads the whole body, as long as it stays small enough and keeps coming: after `wait_ms` at [`BODY_BYTES_PER_S`] at least, all in
+/// all, so that nobody holds a connection for ever with a byte now and then.
 async fn read_body(
     http: &HttpRequest,
     mut payload: web::Payload,
@@ -340,9 +324,11 @@ async fn read_body(
         return Err(Error::BodyTooBig { bytes_max });
     }
     let mut body = Vec::new();
-    let wait = Duration::from_millis(wait_ms);
+    let began = Instant::now();
     loop {
-        match tokio::time::timeout(wait, payload.next()).await {
+        let allowed = Duration::from_millis(wait_ms) + time_for(body.len());
+        let left = allowed.saturating_sub(began.elapsed());
+        match tokio::time::timeout(left, payload.next()).await {
             Ok(None) => return Ok(body),
             Ok(Some(Ok(chunk))) if body.len() + chunk.len() > bytes_max => {
                 return Err(Error::BodyTooBig { bytes_max });
@@ -353,9 +339,16 @@ async fn read_body(
     }
 }
 
-/// Scheme and host for links.
-fn base(http: &HttpRequest, settings: &HttpSettings) -> String {
-    if let Some(endpoint) = &settings.public_endpoint {
+fn time_for(bytes: usize) -> Duration {
+    let ms = bytes.saturating_mul(1_000) / BODY_BYTES_PER_S;
+    Duration::from_millis(u64::try_from(ms).unwrap_or(u64::MAX))
+}
+
+/// Scheme and host for links. Agents with an address of their own don't reach the public one.
+fn base(http: &HttpRequest, settings: &HttpSettings, side: Side) -> String {
+    if let Some(endpoint) = &settings.public_endpoint
+        && side != Side::Agents
+    {
         return endpoint.trim_end_matches('/').to_owned();
     }
     if settings.trust_proxy_headers {

@@ -12,6 +12,8 @@ pub type CallbackUrlCheck = Arc<dyn Fn(&str) -> Result<String, String> + Send + 
 pub struct HttpSettings {
     /// Where to listen; port 0 takes any free one.
     pub listen: SocketAddr,
+    /// Where to listen for agents, if they are not to reach the rest of the API.
+    pub agent_listen: Option<SocketAddr>,
     /// The address put into links, for example `https://upbeat.example`; none uses the `Host` each request came with.
     pub public_endpoint: Option<String>,
     /// Believe `X-Forwarded-Proto` and `X-Forwarded-Host`; only behind a proxy that sets them.
@@ -24,10 +26,12 @@ pub struct HttpSettings {
     pub request_timeout_ms: u64,
     /// How long requests in flight may take when the server stops, in seconds.
     pub stop_grace_s: u64,
-    /// Largest body of a lookup or heartbeat, in bytes.
-    pub agent_body_bytes_max: usize,
-    /// Largest body of any other request, in bytes; config drives come this way.
+    /// Largest body of a request that is none of the following, in bytes.
     pub body_bytes_max: usize,
+    /// Largest body of a request that may bring a config drive, in bytes.
+    pub configdrive_body_bytes_max: usize,
+    /// Largest findings of an inspection, in bytes.
+    pub findings_bytes_max: usize,
     /// Largest page of a list, and the page a client gets that does not ask (`max_limit`).
     pub page_items_max: usize,
     /// Who may use the API.
@@ -85,14 +89,16 @@ impl HttpSettings {
     pub fn new(listen: SocketAddr, callback_url_check: CallbackUrlCheck) -> HttpSettings {
         HttpSettings {
             listen,
+            agent_listen: None,
             public_endpoint: None,
             trust_proxy_headers: false,
             workers: 2,
             connections_per_worker_max: 4096,
             request_timeout_ms: 10_000,
             stop_grace_s: 10,
-            agent_body_bytes_max: 1 << 20,
-            body_bytes_max: 64 << 20,
+            body_bytes_max: 1 << 20,
+            configdrive_body_bytes_max: 64 << 20,
+            findings_bytes_max: 16 << 20,
             page_items_max: 1000,
             auth: Auth::None,
             conductor_group: String::new(),

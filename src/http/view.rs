@@ -61,17 +61,26 @@ pub fn document<T>(
     frame: Frame<'_>,
 ) -> Document {
     let mut document = Document::default();
-    for field in fields {
+    for field in wanted(fields, selection, frame.microversion) {
+        document.put(field.name, (field.value)(item, frame));
+    }
+    document
+}
+
+/// The fields that are to be shown, in their order.
+pub fn wanted<'a, T>(
+    fields: &'a [Shown<T>],
+    selection: &'a Selection,
+    microversion: Microversion,
+) -> impl Iterator<Item = &'a Shown<T>> {
+    fields.iter().filter(move |field| {
         let is_wanted = match selection {
             Selection::Full => true,
             Selection::Short => field.is_short,
             Selection::Asked(names) => field.name == "links" || names.contains(field.name),
         };
-        if is_wanted && field.since <= frame.microversion.0 {
-            document.put(field.name, (field.value)(item, frame));
-        }
-    }
-    document
+        is_wanted && field.since <= microversion.0
+    })
 }
 
 /// The fields a request asks for, as a comma-separated list.
@@ -421,7 +430,8 @@ pub fn states_address(base: &str, id: NodeId) -> String {
     format!("{base}/v1/nodes/{id}/states")
 }
 
-fn provision_state(state: ProvisionState, microversion: Microversion) -> Value {
+/// A provision state as this version spells it.
+pub fn provision_state(state: ProvisionState, microversion: Microversion) -> Value {
     match state {
         ProvisionState::Available if microversion.0 < 2 => Value::Null,
         ProvisionState::InspectWait if microversion.0 < 39 => json!("inspecting"),
@@ -429,7 +439,8 @@ fn provision_state(state: ProvisionState, microversion: Microversion) -> Value {
     }
 }
 
-fn power(state: Option<PowerState>) -> Value {
+/// A power state.
+pub fn power(state: Option<PowerState>) -> Value {
     json!(state.map(PowerState::name))
 }
 

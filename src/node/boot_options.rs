@@ -95,13 +95,25 @@ fn check_image(text: &str, schemes: &[&str]) -> Result<(), String> {
 /// # Errors
 /// What is wrong with it, to be put behind its name; without the URL itself, which may hold a password.
 pub fn check_url(url: &str, schemes: &[&str]) -> Result<(), String> {
-    let listed = schemes.join(", ");
     if url.len() > URL_BYTES_MAX {
         return Err(format!(
             "has {} bytes; at most {URL_BYTES_MAX} are allowed",
             url.len()
         ));
     }
+    check_address(url, schemes)?;
+    match stranger(url, IN_URLS) {
+        None => Ok(()),
+        Some(stranger) => Err(format!("contains {stranger:?}; write it percent-encoded")),
+    }
+}
+
+/// The same for what no boot loader reads: any other characters may be in it.
+///
+/// # Errors
+/// As [`check_url`].
+pub fn check_address(url: &str, schemes: &[&str]) -> Result<(), String> {
+    let listed = schemes.join(", ");
     let Some((scheme, rest)) = url.split_once("://") else {
         return Err(format!("is not a URL of one of the schemes {listed}"));
     };
@@ -112,9 +124,6 @@ pub fn check_url(url: &str, schemes: &[&str]) -> Result<(), String> {
         return Err(format!(
             "has a scheme that is not allowed; use one of {listed}"
         ));
-    }
-    if let Some(stranger) = stranger(url, IN_URLS) {
-        return Err(format!("contains {stranger:?}; write it percent-encoded"));
     }
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::node::boot_options::check_address;
 use crate::node::hardware::uses;
 use crate::node::limits::BootMode;
 use crate::node::state::{Attributes, Object};
@@ -39,11 +40,9 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
         problems.push("instance_info/image_source is missing; set it to the http or https URL of a whole-disk image".to_owned());
     }
     if let Some(url) = &url
-        && !(url.starts_with("http://") || url.starts_with("https://"))
+        && let Err(problem) = check_address(url, &["http", "https"])
     {
-        problems.push(format!(
-            "instance_info/image_source {url:?} is not an http or https URL; other sources are not supported"
-        ));
+        problems.push(format!("instance_info/image_source {problem}"));
     }
     if algorithm.is_some() != value.is_some() {
         problems.push(

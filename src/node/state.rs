@@ -382,6 +382,13 @@ impl PowerState {
             PowerState::Off => "power off",
         }
     }
+
+    /// The state called `name`.
+    pub fn parse(name: &str) -> Option<PowerState> {
+        [PowerState::On, PowerState::Off]
+            .into_iter()
+            .find(|state| state.name() == name)
+    }
 }
 
 /// What is known and wanted of a machine's power.

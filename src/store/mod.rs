@@ -38,7 +38,7 @@ pub use queue::Writer;
 pub use reader::Reader;
 pub use types::{
     AllocationLink, Change, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter,
-    PART_SORT_KEYS, PORT_SORT_KEYS, Page, PartFilter, PartOfNode, PortFilter, PortOfNode,
-    RECORD_SORT_KEYS, ReadError, RecordFilter, RecordSave, Save, SaveError,
+    NodeOutline, PART_SORT_KEYS, PORT_SORT_KEYS, Page, PartFilter, PartOfNode, PortFilter,
+    PortOfNode, RECORD_SORT_KEYS, ReadError, RecordFilter, RecordSave, Save, SaveError,
 };
 pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, WriterEnd, WriterHandle};

@@ -8,9 +8,9 @@ use diesel::prelude::*;
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
 use super::page::{cut, text_or, time_or};
-use super::rows::{NodeRow, folded, node_from, number, text};
+use super::rows::{NodeRow, OutlineRow, folded, node_from, number, outline_from, text};
 use super::schema::{nodes, ports as ports_table};
-use super::types::{Ident, NodeFilter, Page, SaveError};
+use super::types::{Ident, NodeFilter, NodeOutline, Page, SaveError};
 use super::{parts, ports};
 use crate::node::{Node, NodeId, ProvisionState};
 
@@ -102,8 +102,31 @@ pub(super) fn list(
     filter: NodeFilter,
     page: &Page,
 ) -> Result<Vec<Node>, ReadFault> {
+    let query = paged(conn, filter, page)?;
+    let rows: Vec<(String, String)> = query.select((nodes::id, nodes::body)).load(conn)?;
+    let mut found = read_all(rows)?;
+    ports::attach(conn, &mut found)?;
+    parts::attach(conn, &mut found)?;
+    Ok(found)
+}
+
+/// The same, as far as the columns tell it: a tenth of the work.
+pub(super) fn list_outlines(
+    conn: &mut AnyConnection,
+    filter: NodeFilter,
+    page: &Page,
+) -> Result<Vec<NodeOutline>, ReadFault> {
+    let query = paged(conn, filter, page)?;
+    let rows: Vec<OutlineRow> = query.select(OutlineRow::as_select()).load(conn)?;
+    rows.into_iter()
+        .map(|row| outline_from(row).map_err(ReadFault::unreadable))
+        .collect()
+}
+
+/// The query for one page of the nodes a filter lets through.
+fn paged(conn: &mut AnyConnection, filter: NodeFilter, page: &Page) -> Result<Boxed, ReadFault> {
     let query = filtered(filter);
-    let query = match page.sort_key.as_deref() {
+    Ok(match page.sort_key.as_deref() {
         None => cut!(conn, nodes, query, page, nodes::seq, i64),
         Some("uuid") => cut!(conn, nodes, query, page, nodes::id, String),
         Some("name") => cut!(conn, nodes, query, page, text_or(nodes::name, ""), String),
@@ -146,12 +169,7 @@ pub(super) fn list(
             i64
         ),
         Some(other) => return Err(unsortable("nodes", other)),
-    };
-    let rows: Vec<(String, String)> = query.select((nodes::id, nodes::body)).load(conn)?;
-    let mut found = read_all(rows)?;
-    ports::attach(conn, &mut found)?;
-    parts::attach(conn, &mut found)?;
-    Ok(found)
+    })
 }
 
 /// Sort keys are checked where requests are read; this is for the one that slipped through.

@@ -14,8 +14,8 @@ use uuid::Uuid;
 use super::connection::{AnyConnection, Place};
 use super::fault::ReadFault;
 use super::types::{
-    HistoryEntry, Ident, LedgerEntry, NodeFilter, Page, PartFilter, PartOfNode, PortFilter,
-    PortOfNode, ReadError, RecordFilter,
+    HistoryEntry, Ident, LedgerEntry, NodeFilter, NodeOutline, Page, PartFilter, PartOfNode,
+    PortFilter, PortOfNode, ReadError, RecordFilter,
 };
 use super::{catalog, commands, history, inventories, meta, nodes, parts, ports};
 use crate::catalog::{Kind, Record};
@@ -75,6 +75,19 @@ impl Reader {
     /// `UnknownMarker` if no node has the marker's UUID.
     pub async fn nodes(&self, filter: NodeFilter, page: Page) -> Result<Vec<Node>, ReadError> {
         self.read(move |conn| conn.snapshot(|conn| nodes::list(conn, filter, &page)))
+            .await
+    }
+
+    /// Nodes by filter and page, as far as the columns of their rows tell them: far quicker than [`Reader::nodes`].
+    ///
+    /// # Errors
+    /// As [`Reader::nodes`].
+    pub async fn node_outlines(
+        &self,
+        filter: NodeFilter,
+        page: Page,
+    ) -> Result<Vec<NodeOutline>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| nodes::list_outlines(conn, filter, &page)))
             .await
     }
 

@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::schema::{commands, nodes, ports};
+use super::types::NodeOutline;
 use crate::command::{Command, Finish, Phase};
-use crate::node::{Node, NodeId, Port};
+use crate::node::{Node, NodeId, Port, PowerState, ProvisionState};
 use crate::timestamp::Timestamp;
 
 /// The form in which nodes are written.
@@ -149,6 +150,62 @@ impl From<&Node> for NodeRow {
 /// Reads a node's body; its ports are added by the caller.
 pub(super) fn node_from(id: &str, body: &str) -> Result<Node, String> {
     read(NODE_FORM, "node", id, body)
+}
+
+/// The columns of a node that lists show.
+#[derive(Queryable, Selectable)]
+#[diesel(table_name = nodes)]
+pub(super) struct OutlineRow {
+    id: String,
+    name: Option<String>,
+    instance_uuid: Option<String>,
+    instance_name: Option<String>,
+    driver: String,
+    provision_state: String,
+    power_state: Option<String>,
+    maintenance: bool,
+    fault: Option<String>,
+    resource_class: Option<String>,
+    conductor_group: String,
+    owner: Option<String>,
+    lessee: Option<String>,
+    retired: bool,
+    shard: Option<String>,
+    parent_node: Option<String>,
+    chassis_uuid: Option<String>,
+}
+
+/// Reads a node's columns.
+pub(super) fn outline_from(row: OutlineRow) -> Result<NodeOutline, String> {
+    let id = row.id;
+    let unreadable = |column: &str, value: &str| {
+        format!("{value:?} in nodes.{column} of node {id} can't be read")
+    };
+    let state = ProvisionState::parse(&row.provision_state)
+        .ok_or_else(|| unreadable("provision_state", &row.provision_state))?;
+    let power_state = match &row.power_state {
+        None => None,
+        Some(name) => Some(PowerState::parse(name).ok_or_else(|| unreadable("power_state", name))?),
+    };
+    Ok(NodeOutline {
+        id: id.parse().map_err(|_| unreadable("id", &id))?,
+        name: row.name,
+        instance_uuid: row.instance_uuid,
+        instance_name: row.instance_name,
+        driver: row.driver,
+        provision_state: state,
+        power_state,
+        maintenance: row.maintenance,
+        fault: row.fault,
+        resource_class: row.resource_class,
+        conductor_group: row.conductor_group,
+        owner: row.owner,
+        lessee: row.lessee,
+        retired: row.retired,
+        shard: row.shard,
+        parent_node: row.parent_node,
+        chassis_uuid: row.chassis_uuid,
+    })
 }
 
 /// A port's columns.

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::catalog;
 use crate::catalog::{Kind, Record};
 use crate::node::parts::Part;
-use crate::node::{HistoryLine, Node, NodeId, Port, ProvisionState};
+use crate::node::{HistoryLine, Node, NodeId, Port, PowerState, ProvisionState};
 use crate::timestamp::Timestamp;
 
 /// What one commit does to one node: the node, its ports, its command, its inventory and new lines of its history, all or nothing.
@@ -225,6 +225,29 @@ pub struct RecordFilter {
     pub state: Option<String>,
     pub resource_class: Option<String>,
     pub node: Option<NodeId>,
+}
+
+/// A node as far as the columns of its row tell it: enough for most lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as on the wire")]
+pub struct NodeOutline {
+    pub id: NodeId,
+    pub name: Option<String>,
+    pub instance_uuid: Option<String>,
+    pub instance_name: Option<String>,
+    pub driver: String,
+    pub provision_state: ProvisionState,
+    pub power_state: Option<PowerState>,
+    pub maintenance: bool,
+    pub fault: Option<String>,
+    pub resource_class: Option<String>,
+    pub conductor_group: String,
+    pub owner: Option<String>,
+    pub lessee: Option<String>,
+    pub retired: bool,
+    pub shard: Option<String>,
+    pub parent_node: Option<String>,
+    pub chassis_uuid: Option<String>,
 }
 
 /// One stored line of a node's history.

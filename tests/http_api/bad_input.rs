@@ -57,8 +57,9 @@ async fn any_content_type_but_a_form_is_read_as_json() {
 #[actix_web::test]
 async fn too_deep_and_too_big_bodies_are_refused() {
     let server = server_with(|settings| {
-        settings.body_bytes_max = 4096;
-        settings.agent_body_bytes_max = 1024;
+        settings.configdrive_body_bytes_max = 4096;
+        settings.body_bytes_max = 1024;
+        settings.findings_bytes_max = 2048;
     })
     .await;
     let nested = |depth: usize| {
@@ -83,6 +84,14 @@ async fn too_deep_and_too_big_bodies_are_refused() {
     let path = "/v1/heartbeat/00000000-0000-0000-0000-000000000000";
     let answer = server.raw("POST", path, &at("1.68"), &[b' '; 1025]).await;
     answer.has_status(413).fault_string();
+    for (path, bytes_max) in [("/v1/continue_inspection", 2048), ("/v1/ports", 1024)] {
+        let body = vec![b' '; bytes_max];
+        let answer = server.raw("POST", path, &at("1.115"), &body).await;
+        answer.has_status(400);
+        let body = vec![b' '; bytes_max + 1];
+        let answer = server.raw("POST", path, &at("1.115"), &body).await;
+        answer.has_status(413);
+    }
     // Without a length in front, the body is counted as it comes.
     let chunk = format!("1400\r\n{}\r\n0\r\n\r\n", "x".repeat(0x1400));
     let headers = format!("Transfer-Encoding: chunked\r\n{}", at("1.115"));

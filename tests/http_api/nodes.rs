@@ -5,6 +5,53 @@ use serde_json::{Value, json};
 use crate::server::{at, server};
 
 #[actix_web::test]
+async fn lists_show_the_same_as_the_nodes_themselves() {
+    let server = server().await;
+    let chassis = server.send("POST", "/v1/chassis", Some(json!({}))).await;
+    let chassis = chassis.has_status(201).json()["uuid"].clone();
+    let parent = server.node(json!({"driver": "manual-management"})).await;
+    let full = json!({
+        "driver": "fake-hardware", "name": "full", "instance_uuid": "6f2b5a0e-9d0f-4c52-9a57-6ad2b1f1c001",
+        "resource_class": "large", "conductor_group": "eu", "owner": "o", "lessee": "l",
+        "retired": true, "shard": "s", "parent_node": parent, "chassis_uuid": chassis,
+        "instance_name": "web", "description": "Rack 1", "extra": {"a": 1},
+    });
+    let full = server.node(full).await;
+    let manage = json!({"target": "manage"});
+    let path = format!("/v1/nodes/{full}/states/provision");
+    server
+        .send("PUT", &path, Some(manage))
+        .await
+        .has_status(202);
+    server
+        .node_when(&full, |node| node["provision_state"] == "manageable")
+        .await;
+    for uuid in [&full, &parent] {
+        let whole = server.get(&format!("/v1/nodes/{uuid}")).await.json();
+        for field in whole.as_object().unwrap().keys() {
+            let one = server
+                .get(&format!("/v1/nodes/{uuid}?fields=uuid,{field}"))
+                .await;
+            if one.status == 400 {
+                // It can't be asked for by itself.
+                continue;
+            }
+            let list = server
+                .get(&format!(
+                    "/v1/nodes?include_children=true&fields=uuid,{field}"
+                ))
+                .await
+                .has_status(200)
+                .json();
+            let nodes = list["nodes"].as_array().unwrap();
+            let in_list = nodes.iter().find(|node| node["uuid"] == **uuid).unwrap();
+            assert_eq!(*in_list, one.json(), "{field}");
+            assert_eq!(in_list[field], whole[field], "{field}");
+        }
+    }
+}
+
+#[actix_web::test]
 async fn a_node_is_created_shown_changed_and_deleted() {
     let server = server().await;
     let document = json!({

@@ -1,10 +1,9 @@
 //! What agents and clients get wrong or do at the same time, as it was reported from the field.
 
-use std::sync::{Arc, Mutex, OnceLock};
-
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::log::heard;
 use crate::server::{Answer, Server, at, server};
 
 const FIRST_MAC: &str = "52:54:00:aa:00:01";
@@ -49,34 +48,6 @@ async fn waiting_node(server: &Server, mac: &str) -> String {
             .await;
     }
     uuid
-}
-
-/// What is logged from now on, by all tests of this process.
-fn heard() -> Arc<Mutex<Vec<u8>>> {
-    static LOG: OnceLock<Arc<Mutex<Vec<u8>>>> = OnceLock::new();
-    let log = LOG.get_or_init(|| {
-        let log = Arc::<Mutex<Vec<u8>>>::default();
-        let writer = log.clone();
-        tracing_subscriber::fmt()
-            .with_max_level(tracing::Level::WARN)
-            .with_ansi(false)
-            .with_writer(move || ToLog(writer.clone()))
-            .init();
-        log
-    });
-    log.clone()
-}
-
-struct ToLog(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for ToLog {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 async fn lookup(server: &Server, query: &str) -> Answer {

@@ -21,15 +21,18 @@ pub type Seen = (&'static str, &'static str, u16);
 
 pub struct Server {
     pub address: SocketAddr,
+    pub agent_address: Option<SocketAddr>,
     pub seen: Arc<Mutex<Vec<Seen>>>,
     pub behind: TestConductor,
-    handle: ServerHandle,
+    handles: Vec<ServerHandle>,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
         // What is still open is of no account: the test is over.
-        drop(self.handle.stop(false));
+        for handle in &self.handles {
+            drop(handle.stop(false));
+        }
         self.behind.conductor.stop();
     }
 }
@@ -65,14 +68,21 @@ pub async fn server_of(
             record.lock().unwrap().push((method, route, code));
         }),
     };
-    let (server, address) = start(settings, behind.conductor.clone(), metrics).unwrap();
-    let handle = server.handle();
-    actix_web::rt::spawn(server);
+    let listening = start(settings, behind.conductor.clone(), metrics).unwrap();
+    let handles = listening
+        .servers
+        .iter()
+        .map(|server| server.handle())
+        .collect();
+    for server in listening.servers {
+        actix_web::rt::spawn(server);
+    }
     Server {
-        address,
+        address: listening.address,
+        agent_address: listening.agent_address,
         seen,
         behind,
-        handle,
+        handles,
     }
 }
 
@@ -152,6 +162,15 @@ pub fn at(version: &str) -> String {
 }
 
 impl Server {
+    /// The same server as agents reach it.
+    pub fn for_agents(&self) -> AgentSide {
+        AgentSide {
+            address: self
+                .agent_address
+                .expect("agents have an address of their own"),
+        }
+    }
+
     /// Sends a request with the youngest version.
     pub async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
@@ -170,18 +189,8 @@ impl Server {
 
     /// Sends exactly this, without telling the length of the body.
     pub async fn chunked(&self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: upbeat.test:6385\r\nConnection: close\r\n{headers}\r\n"
-        );
-        stream.write_all(head.as_bytes()).await.unwrap();
-        // A server that has refused by the header alone may have closed already.
-        let _ = stream.write_all(body).await;
-        let mut bytes = Vec::new();
-        let _ = stream.read_to_end(&mut bytes).await;
-        parse(&bytes)
+        exchange(self.address, method, path, headers, body).await
     }
-
     /// Enrols a node and returns its UUID.
     pub async fn node(&self, document: Value) -> String {
         let answer = self.send("POST", "/v1/nodes", Some(document)).await;
@@ -211,6 +220,42 @@ impl Server {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
+}
+
+/// A server as agents reach it.
+pub struct AgentSide {
+    pub address: SocketAddr,
+}
+
+impl AgentSide {
+    pub async fn send(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let headers = format!("Content-Length: {}\r\n{}", body.len(), at("1.115"));
+        exchange(self.address, method, path, &headers, body.as_bytes()).await
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, None).await
+    }
+}
+
+async fn exchange(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &[u8],
+) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: upbeat.test:6385\r\nConnection: close\r\n{headers}\r\n"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    // A server that has refused by the header alone may have closed already.
+    let _ = stream.write_all(body).await;
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    parse(&bytes)
 }
 
 fn parse(bytes: &[u8]) -> Answer {

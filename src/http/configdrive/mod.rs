@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::error::Error;
 use super::request::Request;
 use crate::node::Node;
+use crate::node::boot_options::check_address;
 
 /// The config drive for the node called `ident` as text: a URL, or gzip in base64. Empty text means none.
 ///
@@ -103,7 +104,9 @@ fn packed(image: &[u8]) -> Vec<u8> {
 }
 
 fn check(text: String) -> Result<String, String> {
-    if text.starts_with("http://") || text.starts_with("https://") {
+    if text.contains("://") {
+        check_address(&text, &["http", "https"])
+            .map_err(|problem| format!("configdrive: {problem}."))?;
         return match url::Url::parse(&text) {
             Ok(_) => Ok(text),
             Err(error) => Err(format!("configdrive: is no valid URL: {error}.")),

@@ -117,7 +117,7 @@ pub enum Access {
     Users,
     /// Everybody.
     Everybody,
-    /// Agents, who have no user name and may send small bodies only.
+    /// Agents, who have no user name.
     Agents,
 }
 
@@ -130,6 +130,17 @@ pub enum Versions {
     Told,
     /// It is no part of the Bare Metal API and has none.
     None,
+}
+
+/// How large the body of a request may be: one setting each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodySize {
+    /// A document as people write it.
+    Usual,
+    /// What an agent finds in its machine.
+    Findings,
+    /// With a config drive in it.
+    Configdrive,
 }
 
 /// What the body of a request may hold.
@@ -180,6 +191,8 @@ pub struct Endpoint {
     pub query: &'static [&'static [Parameter]],
     /// What its body may hold.
     pub body: Body,
+    /// How large that may be.
+    pub body_size: BodySize,
     /// The status when all went well.
     pub status: u16,
     /// All may go well with 202 and no body as well.
@@ -211,6 +224,7 @@ const fn endpoint(
         too_old: TooOld::NotFound,
         query: &[],
         body: Body::None,
+        body_size: BodySize::Usual,
         status,
         may_be_accepted: false,
         answer: Answer::Empty,
@@ -280,6 +294,12 @@ impl Endpoint {
     /// It takes these arguments, in its body or in its query.
     pub const fn arguments(mut self, groups: &'static [&'static [Parameter]]) -> Endpoint {
         self.body = Body::Arguments(groups);
+        self
+    }
+
+    /// Its body may be as large as this.
+    pub const fn body_size(mut self, size: BodySize) -> Endpoint {
+        self.body_size = size;
         self
     }
 

@@ -17,7 +17,7 @@ mod parts;
 mod ports;
 mod server;
 
-pub use endpoint::{Endpoint, Method, TooOld, Versions};
+pub use endpoint::{BodySize, Endpoint, Method, TooOld, Versions};
 pub use find::{Found, Resource, find};
 
 /// All rows.

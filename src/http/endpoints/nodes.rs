@@ -1,6 +1,6 @@
 //! Nodes and what is below a node.
 
-use super::endpoint::{Endpoint, TooOld, delete, get, patch, post, put};
+use super::endpoint::{BodySize, Endpoint, TooOld, delete, get, patch, post, put};
 use super::parameter::{DETAIL, FIELDS, Holds, PAGE, Parameter, parameter};
 use crate::http::{
     commands, history, maintenance, nodes, ports, power, provision, shards, traits, validate,
@@ -174,6 +174,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Box::pin(nodes::create(r))
     })
     .takes("NewNode")
+    .body_size(BodySize::Configdrive)
     .shows("Node")
     .errors(&[409]),
     get(
@@ -192,6 +193,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         Box::pin(nodes::change(r, of.first()))
     })
     .query(&[RESET_INTERFACES])
+    .body_size(BodySize::Configdrive)
     .shows("Node")
     .errors(&[403, 409]),
     delete("/v1/nodes/{node}", "Removes a node.", |r, of| {
@@ -210,6 +212,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(provision::change(r, of.first())),
     )
     .arguments(&[PROVISION])
+    .body_size(BodySize::Configdrive)
     .errors(&[403, 409]),
     put(
         "/v1/nodes/{node}/states/power",

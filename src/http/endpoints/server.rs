@@ -1,6 +1,6 @@
 //! What the server tells of itself, what agents call, and what there is for whoever watches the process.
 
-use super::endpoint::{Endpoint, TooOld, get, post};
+use super::endpoint::{BodySize, Endpoint, TooOld, get, post};
 use super::parameter::{Holds, Parameter, parameter};
 use crate::http::{discovery, health, openapi, ramdisk};
 
@@ -95,6 +95,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     )
     .query(&[CONTINUE])
     .takes("Findings")
+    .body_size(BodySize::Findings)
     .status(202)
     .errors(&[403, 404, 409])
     .for_agents(),
