@@ -89,6 +89,11 @@ impl Authenticator {
         })
     }
 
+    /// Whether users have to say who they are.
+    pub fn asks(&self) -> bool {
+        self.users.is_some()
+    }
+
     /// Checks the value of an `Authorization` header that came from `address`.
     ///
     /// # Errors

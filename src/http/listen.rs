@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::Server;
+use actix_web::http::KeepAlive;
 use actix_web::{App, HttpRequest, HttpServer, web};
 
 use super::auth::Authenticator;
@@ -17,6 +18,9 @@ use super::request::Api;
 use super::server::answer;
 use super::settings::{HttpSettings, Metrics};
 use crate::conductor::Conductor;
+
+/// How long a connection waits for another request.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Connections that wait to be taken.
 const BACKLOG: u32 = 2048;
@@ -118,6 +122,12 @@ fn bound(
     })
     .workers(settings.workers.max(1))
     .max_connections(settings.connections_per_worker_max)
+    .keep_alive(match side {
+        Side::Whole | Side::Users => KeepAlive::Timeout(KEEP_ALIVE),
+        // They call once in a while. And whoever is on their network can't hold a connection open for a second request that
+        // never comes.
+        Side::Agents => KeepAlive::Disabled,
+    })
     .client_request_timeout(Duration::from_millis(settings.request_timeout_ms))
     .shutdown_timeout(settings.stop_grace_s)
     .backlog(BACKLOG)

@@ -12,6 +12,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use actix_web::http::ConnectionType;
 use actix_web::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use futures_util::{FutureExt, StreamExt};
@@ -35,6 +36,8 @@ struct Served {
     resource: Option<&'static Resource>,
     endpoint: Option<&'static Endpoint>,
     microversion: Option<Microversion>,
+    /// Whoever asked has said who they are, or need not.
+    is_known: bool,
 }
 
 /// Answers one request that came to this side.
@@ -56,8 +59,10 @@ pub async fn answer(
                 .map(|found| found.resource),
             endpoint: None,
             microversion: None,
+            is_known: false,
         });
     let headers = version_headers(&served);
+    let is_known = served.is_known;
     let cause = served.outcome.as_ref().err().and_then(Error::cause);
     let cause = cause.map(str::to_owned);
     let mut response = match served.outcome {
@@ -80,6 +85,11 @@ pub async fn answer(
     }
     for name in ["x-openstack-request-id", "openstack-request-id"] {
         put_header(response.headers_mut(), name, &request_id);
+    }
+    if !is_known {
+        // The time a request may take to come is only kept for the first of a connection; nobody unknown gets a second.
+        let head = response.head_mut();
+        head.set_connection_type(ConnectionType::Close);
     }
     let took = began.elapsed();
     (api.metrics.on_request)(method, route, status, took.as_secs_f64());
@@ -147,6 +157,7 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>, side: S
         resource: None,
         endpoint: None,
         microversion: None,
+        is_known: !api.authenticator.asks(),
     };
     let found = endpoints::find(http.path());
     let resource = found.as_ref().ok().map(|found| found.resource);
@@ -168,6 +179,7 @@ async fn serve(http: &HttpRequest, payload: web::Payload, api: Arc<Api>, side: S
             served.outcome = Err(error);
             return served;
         }
+        served.is_known = true;
     }
     let asked = match found.and_then(|found| asked(http, found)) {
         Ok(asked) => asked,

@@ -1,5 +1,6 @@
 //! What one client may cost: time, bytes, depth and guesses. Over bare sockets, for what no HTTP client would send.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -16,7 +17,11 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// Sends this and then nothing more; what comes back until the server closes.
 async fn sends(server: &Server, bytes: &[u8]) -> String {
-    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    sends_to(server.address, bytes).await
+}
+
+async fn sends_to(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
     // A server that has seen enough may close before it has read all.
     let _ = stream.write_all(bytes).await;
     let mut answer = Vec::new();
@@ -36,7 +41,7 @@ fn status(answer: &str) -> &str {
 }
 
 async fn hasty() -> Server {
-    server_with(|settings| settings.request_timeout_ms = 200).await
+    server_with(|settings| settings.request_timeout_ms = 1_000).await
 }
 
 #[actix_web::test]
@@ -131,6 +136,35 @@ fn basic(pair: &str) -> String {
 
 async fn nodes_as(server: &Server, pair: &str) -> Answer {
     server.raw("GET", "/v1/nodes", &basic(pair), b"").await
+}
+
+#[actix_web::test]
+async fn who_is_unknown_gets_one_request_a_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let htpasswd = folder.path().join("htpasswd");
+    let hash = bcrypt::hash("lovelace", 4).unwrap();
+    std::fs::write(&htpasswd, format!("ada:{hash}\n")).unwrap();
+    let server = server_with(|settings| {
+        settings.auth = upbeat::http::Auth::Basic { htpasswd };
+        settings.agent_listen = Some("127.0.0.1:0".parse().unwrap());
+    })
+    .await;
+    let request = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: x\r\n{more}\r\n");
+    let twice = |request: String| format!("{request}{request}");
+    let answers = |text: &str| text.matches("HTTP/1.1 ").count();
+    for path in ["/v1/nodes", "/v1/nothing", "/health/live", "/"] {
+        let text = sends(&server, twice(request(path, "")).as_bytes()).await;
+        assert_eq!(answers(&text), 1, "{path}: {text}");
+    }
+    let known = sends(
+        &server,
+        twice(request("/v1/nodes", &basic("ada:lovelace"))).as_bytes(),
+    );
+    assert_eq!(answers(&known.await), 2);
+    // Agents have one as well.
+    let for_agents = server.agent_address.unwrap();
+    let text = sends_to(for_agents, twice(request("/v1/lookup", "")).as_bytes()).await;
+    assert_eq!(answers(&text), 1, "{text}");
 }
 
 #[actix_web::test]
