@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::node::hardware::uses;
 use crate::node::limits::BootMode;
 use crate::node::state::{Attributes, Object};
 
@@ -97,7 +98,13 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
 
 /// Everything that stands against deploying a node with these attributes; empty when nothing does.
 pub fn problems(attributes: &Attributes) -> Vec<String> {
-    let mut problems = image_of(attributes).err().unwrap_or_default();
+    // What a custom agent writes, if anything, its own steps say.
+    let needs_no_image = uses(attributes, "deploy", "custom-agent")
+        && !attributes.instance_info.contains_key("image_source");
+    let mut problems = match image_of(attributes) {
+        Err(problems) if !needs_no_image => problems,
+        _ => Vec::new(),
+    };
     if let Err(problem) = stated_boot_mode(attributes) {
         problems.push(problem);
     }

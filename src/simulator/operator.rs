@@ -6,10 +6,11 @@ use super::faults::Fault;
 use super::queue::Happening;
 use super::shell::Caller;
 use super::world::World;
+use crate::node::hardware::recorded::BootDevice;
 use crate::node::steps::WorkStep;
 use crate::node::{
-    Event, Object, PatchOp, PatchOperation, PowerRequest, PowerState, ProvisionOptions,
-    ProvisionState as S, Verb,
+    Event, HardwareRequest, Object, PatchOp, PatchOperation, PowerRequest, PowerState,
+    ProvisionOptions, ProvisionState as S, Verb,
 };
 
 /// What they remember.
@@ -155,14 +156,18 @@ impl World<'_> {
             | S::Deleting => {
                 next = self.random.around(rest / 4);
                 if disturbs {
-                    let wish = match self.injector.between(Fault::Operator, 0, 6) {
+                    let wish = match self.injector.between(Fault::Operator, 0, 7) {
                         0 => verb(Verb::Abort),
                         1 => verb(Verb::Deleted),
                         2 => Event::power(PowerRequest::Set(PowerState::Off)),
                         3 => Event::power(PowerRequest::Reboot),
                         4 => verb(Verb::Rebuild),
+                        5 => Event::Hardware(HardwareRequest::BootDevice(BootDevice {
+                            device: "disk".to_owned(),
+                            persistent: false,
+                        })),
                         on => Event::Maintenance {
-                            on: on == 5,
+                            on: on == 6,
                             reason: None,
                         },
                     };

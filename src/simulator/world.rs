@@ -119,6 +119,7 @@ impl<'s> World<'s> {
             }
             .to_owned(),
             instance_info: super::operator::instance_info(),
+            interfaces: [("management".to_owned(), "fake".to_owned())].into(),
             ..Attributes::default()
         };
         let id = NodeId(Uuid::from_u128(u128::from(number) + 1));

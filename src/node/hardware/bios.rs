@@ -55,12 +55,9 @@ pub const REGISTRY: &[Setting] = &[
         ..setting("AssetTag", "", SettingKind::Text(0, 63))
     },
     setting("BootRetryDelay", "30", SettingKind::Integer(0, 600)),
-    setting(
-        "LogicalProc",
-        "Enabled",
-        SettingKind::Enumeration(&["Enabled", "Disabled"]),
-    ),
+    setting("LogicalProc", "Enabled", SWITCH),
     setting("NumLock", "On", SettingKind::Enumeration(&["On", "Off"])),
+    setting("ProcTurboMode", "Enabled", SWITCH),
     setting("ProcVirtualization", "Enabled", SWITCH),
     setting("SriovGlobalEnable", "Disabled", SWITCH),
     setting(

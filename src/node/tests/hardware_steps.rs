@@ -1,12 +1,10 @@
 //! Steps that are carried out on a machine from outside: what is offered, refused, and recorded.
 
-use serde_json::{Value, json};
-
 use super::super::attributes::parse_new;
 use super::super::hardware::bios;
 use super::super::hardware::steps::*;
-use super::{DriverRequest, Node, NodeId, PowerState};
-use crate::timestamp::Timestamp;
+use super::super::steps::WorkStep;
+use super::*;
 
 fn node(document: Value) -> Node {
     let new = parse_new(document.as_object().unwrap(), 110).unwrap();
@@ -230,4 +228,121 @@ fn steps_are_described_with_their_arguments() {
     assert_eq!(told["argsinfo"]["settings"]["required"], true);
     let step = hardware_step(&attributes, StepKind::Clean, "bios", "factory_reset").unwrap();
     assert_eq!(step.described()["argsinfo"], Value::Null);
+}
+
+/// A world whose machine has these interfaces, about to be cleaned by these steps.
+fn cleaning(interfaces: Value, steps: Vec<WorkStep>) -> World {
+    let mut world = World::new();
+    world.asks(Verb::Manage);
+    world.driver_says_yes();
+    let mut document = json!({"driver": "fake-hardware"});
+    for (kind, chosen) in interfaces.as_object().unwrap() {
+        document[kind] = chosen.clone();
+    }
+    world.node.attributes = node(document).attributes;
+    let target = json!({"logical_disks": [{"size_gb": 10, "raid_level": "1"}]});
+    world.node.hardware.target_raid_config = target.as_object().unwrap().clone();
+    world.go(Event::Provision {
+        verb: Verb::Clean,
+        options: ProvisionOptions {
+            steps,
+            ..ProvisionOptions::default()
+        },
+    });
+    world
+}
+
+fn wanted(interface: &str, step: &str, args: Value) -> WorkStep {
+    WorkStep {
+        args: args.as_object().unwrap().clone(),
+        ..WorkStep::named(interface, step, 0)
+    }
+}
+
+#[test]
+fn a_cleaning_of_the_drivers_own_steps_leaves_its_traces_in_the_row() {
+    let settings = json!({"settings": [{"name": "NumLock", "value": "Off"}]});
+    let flash = json!({"settings": [{"component": "bios", "url": "http://f.example/bios-2.bin"}]});
+    let steps = vec![
+        wanted("raid", "create_configuration", json!({})),
+        wanted("bios", "apply_configuration", settings),
+        wanted("firmware", "update", flash),
+    ];
+    let mut world = cleaning(json!({}), steps);
+    for _ in 0..20 {
+        if world.node.driver_call.is_none() {
+            break;
+        }
+        world.driver_says_yes();
+    }
+    assert_eq!(world.state(), "manageable", "{}", world.last_error());
+    let hardware = &world.node.hardware;
+    assert_eq!(hardware.bios_changes["NumLock"].value, "Off");
+    assert_eq!(hardware.firmware_changes["bios"].version, "bios-2");
+    assert_eq!(hardware.raid_config["logical_disks"][0]["size_gb"], 10);
+}
+
+#[test]
+fn a_raid_that_the_agent_made_is_in_the_row() {
+    let steps = vec![wanted("raid", "create_configuration", json!({}))];
+    let mut world = cleaning(json!({"raid_interface": "agent"}), steps);
+    world.driver_says_yes();
+    world.boots();
+    let known = json!({"clean_steps": {"Generic": [
+        {"interface": "raid", "step": "create_configuration", "priority": 0},
+    ]}});
+    world.command_runs("get_clean_steps", known);
+    let made = json!({"clean_result": {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}});
+    world.command_runs("execute_clean_step", made);
+    assert_eq!(
+        world.node.hardware.raid_config["logical_disks"][0]["raid_level"],
+        "1"
+    );
+}
+
+#[test]
+fn the_power_of_a_machine_that_is_cleaned_is_left_alone() {
+    let mut world = cleaning(
+        json!({"raid_interface": "agent"}),
+        vec![wanted("raid", "create_configuration", json!({}))],
+    );
+    for state in ["cleaning", "clean wait"] {
+        assert_eq!(world.state(), state);
+        let step = world.go(Event::power(PowerRequest::Reboot));
+        let Reply::Refused(Refused::BadValue { problem, .. }) = step.reply else {
+            panic!("{:?}", step.reply);
+        };
+        assert!(problem.contains(state), "{problem}");
+        if state == "cleaning" {
+            world.driver_says_yes();
+        }
+    }
+}
+
+#[test]
+fn a_custom_agent_needs_no_image() {
+    let mut world = World::available();
+    world.node.attributes.instance_info = Object::new();
+    let step = world.asks(Verb::Active);
+    assert!(matches!(
+        step.reply,
+        Reply::Refused(Refused::BadValue { .. })
+    ));
+    let custom = node(json!({"driver": "fake-hardware", "deploy_interface": "custom-agent"}));
+    world.node.attributes = custom.attributes;
+    assert_eq!(world.asks(Verb::Active).reply, Reply::Done);
+    world.driver_says_yes();
+    world.boots();
+    world.command_runs("get_deploy_steps", json!({"deploy_steps": {}}));
+    let work = world.node.work().unwrap();
+    assert!(work.steps.iter().all(|step| step.step != "write_image"));
+    // An image that is named is checked all the same.
+    world = World::available();
+    world.node.attributes = node(json!({
+        "driver": "fake-hardware", "deploy_interface": "custom-agent",
+        "instance_info": {"image_source": "file:///etc/shadow"},
+    }))
+    .attributes;
+    let step = world.asks(Verb::Active);
+    assert!(matches!(step.reply, Reply::Refused(_)));
 }

@@ -5,8 +5,8 @@ use super::kind::WorkKind;
 use super::leave::{await_off, is_leaving, look_later, switch_off};
 use super::lost::{instance_lost, is_replaced, look_when_proof_is_due, version_changed};
 use super::run::{
-    next_step, out_of_band_done, read_steps, run_current, set_boot_device, step_done, steps_read,
-    uuids_read,
+    in_band_done, next_step, out_of_band_done, read_steps, run_current, set_boot_device,
+    steps_read, uuids_read,
 };
 use super::state::WorkPhase;
 use super::{enter, failure, phase_of, sees_power, work_of};
@@ -177,7 +177,7 @@ pub(in crate::node) fn command_finished(mut turn: Turn<'_>, finish: Finish) -> S
     };
     match phase {
         WorkPhase::ReadingSteps => steps_read(turn, &result),
-        WorkPhase::InBandStep => step_done(turn),
+        WorkPhase::InBandStep => in_band_done(turn, &result),
         WorkPhase::ReadingUuids => uuids_read(turn, result),
         WorkPhase::InstallingBootloader => set_boot_device(turn),
         WorkPhase::FinalizingRescue => ended_well(turn),

@@ -9,6 +9,7 @@ use super::verbs::abort_now;
 use super::{enter, work_of, work_of_mut};
 use crate::command::{Request, StepsOf};
 use crate::node::effect::Step;
+use crate::node::hardware::raid;
 use crate::node::hardware::steps::{
     HardwareStep, StepKind, hardware_step, hardware_steps, prepare, record,
 };
@@ -299,8 +300,18 @@ pub(super) fn next_step(mut turn: Turn<'_>) -> Step {
     run_current(turn)
 }
 
+/// The agent has carried out the current step.
+pub(super) fn in_band_done(mut turn: Turn<'_>, result: &Value) -> Step {
+    let now = turn.now.at;
+    let current = work_of(&turn).and_then(|work| work.current_step().cloned());
+    if let Some(step) = current.filter(|step| step.interface == "raid") {
+        raid::record_in_band(&mut turn.node, &step.step, result, now);
+    }
+    step_done(turn)
+}
+
 /// The current step has ended well.
-pub(super) fn step_done(turn: Turn<'_>) -> Step {
+fn step_done(turn: Turn<'_>) -> Step {
     let Some(work) = work_of(&turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
