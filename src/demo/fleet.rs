@@ -11,14 +11,11 @@ use std::time::Duration;
 use rustls::crypto::CryptoProvider;
 use tokio::runtime::{Handle, Runtime};
 
+use crate::driver::{PowerHook, Switch};
+
 use super::faults::Faults;
 use super::journal::Journal;
 use super::machine::Machine;
-
-/// What a driver calls at each power change: node UUID, MAC addresses of the node's ports, whether the power is on.
-///
-/// A reboot is two calls, off and on. Never blocks.
-pub type PowerHook = Arc<dyn Fn(&str, &[String], bool) + Send + Sync>;
 
 /// Whether agents serve TLS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,8 +161,8 @@ impl Fleet {
 
     /// Presses the power switch of the machine behind a node. When it is switched on for the first time a machine is
     /// plugged in: one interface for each of these addresses and another one that nobody told of. A node without ports
-    /// gets a machine, too; its addresses are made up.
-    pub fn power_node(&self, node_uuid: &str, addresses: &[String], on: bool) {
+    /// gets a machine, too; its addresses are made up. Unlike [`Fleet::power`] this knows what the machine shall boot.
+    pub fn power_node(&self, node_uuid: &str, addresses: &[String], to: Switch) {
         let mut addresses: Vec<String> = addresses.iter().map(|mac| mac.to_lowercase()).collect();
         let without_ports = made_up_address(node_uuid, 0x52);
         if addresses.is_empty() {
@@ -173,8 +170,10 @@ impl Fleet {
         } else {
             self.power(&without_ports, false);
         }
-        if on {
-            self.plug_in(&addresses).power(true);
+        if to.is_on() {
+            let machine = self.plug_in(&addresses);
+            machine.boot_next_from(to);
+            machine.power(true);
         } else if let Some(machine) = addresses.iter().find_map(|mac| self.machine(mac)) {
             machine.power(false);
         }
@@ -213,10 +212,10 @@ impl Fleet {
     /// A hook for a driver that presses this fleet's switches. It does not keep the fleet alive.
     pub fn power_hook(self: &Arc<Self>) -> PowerHook {
         let fleet = Arc::downgrade(self);
-        Arc::new(move |_node_uuid, macs, on| {
+        Arc::new(move |_node_uuid, macs, to| {
             if let Some(fleet) = fleet.upgrade() {
                 for mac in macs {
-                    fleet.power(mac, on);
+                    fleet.power(mac, to.is_on());
                 }
             }
         })

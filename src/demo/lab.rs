@@ -6,7 +6,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::fleet::{Fleet, FleetOptions, PowerHook};
+use crate::driver::PowerHook;
+
+use super::fleet::{Fleet, FleetOptions};
 
 /// A fleet that grows with the nodes.
 #[derive(Clone, Default)]
@@ -19,9 +21,9 @@ impl Lab {
     /// To be called at each power change of a `fake-hardware` node.
     pub fn power_hook(&self) -> PowerHook {
         let fleet = self.fleet.clone();
-        Arc::new(move |node_uuid, addresses, on| {
+        Arc::new(move |node_uuid, addresses, to| {
             if let Some(fleet) = fleet.get() {
-                fleet.power_node(node_uuid, addresses, on);
+                fleet.power_node(node_uuid, addresses, to);
             }
         })
     }

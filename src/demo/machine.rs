@@ -18,6 +18,8 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::sync::watch;
 
+use crate::driver::Switch;
+
 use super::agent::{End, Process};
 use super::faults::{Armed, Faults};
 use super::fleet::World;
@@ -40,6 +42,8 @@ pub(crate) struct Machine {
     /// The next power-on starts the instance instead of the ramdisk. Set when an agent hands the machine over after a
     /// write; it stands for the boot device that a conductor would set, and is good for one boot.
     boots_instance: AtomicBool,
+    /// The disk holds a system that was handed over.
+    holds_system: AtomicBool,
     /// The port of the last agent, 0 before the first; stands for the machine's IP address, which seldom changes.
     port: AtomicU16,
     session: Mutex<Option<Arc<Session>>>,
@@ -59,6 +63,7 @@ impl Machine {
             faults: Armed::new(faults),
             journal: watch::Sender::new(Journal::default()),
             boots_instance: AtomicBool::new(false),
+            holds_system: AtomicBool::new(false),
             port: AtomicU16::new(0),
             session: Mutex::new(None),
         }
@@ -118,10 +123,18 @@ impl Machine {
     /// Says that the disk holds a system and the agent has finished its work.
     pub(crate) fn boot_instance_next(&self) {
         self.boots_instance.store(true, Ordering::Relaxed);
+        self.holds_system.store(true, Ordering::Relaxed);
+    }
+
+    /// Says what the next power-on shall start, if it can.
+    pub(crate) fn boot_next_from(&self, to: Switch) {
+        let from_disk = to == Switch::On && self.holds_system.load(Ordering::Relaxed);
+        self.boots_instance.store(from_disk, Ordering::Relaxed);
     }
 
     /// Says that the disk holds nothing any more.
     pub(crate) fn erase(&self) {
+        self.holds_system.store(false, Ordering::Relaxed);
         self.boots_instance.store(false, Ordering::Relaxed);
     }
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! `upbeat demo` calls [`run`], `upbeat lab` uses [`Lab`]; the integration tests use [`Fleet`] as their agents. Nothing here knows how the
-//! conductor works: machines and demo use its public HTTP API and the power hook, never its types. A fleet listens on
+//! conductor works: machines and demo use its public HTTP API and the power hook, never its other types. A fleet listens on
 //! 127.0.0.1 only. Start reading at [`fleet`], then `machine` (one power-on), then `agent` (one agent process).
 
 mod agent;
@@ -36,7 +36,7 @@ mod tasks;
 mod write;
 
 pub use faults::{Answer, BadAnswer, Fault, Faults, Times, WriteError, WriteWhenLost};
-pub use fleet::{Fleet, FleetOptions, PowerHook, Scheme};
+pub use fleet::{Fleet, FleetOptions, Scheme};
 pub use journal::{CommandRecord, HeartbeatRecord, Journal, RefusalRecord, WriteRecord};
 pub use lab::Lab;
 pub use run::run;

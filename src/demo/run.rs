@@ -18,9 +18,11 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
+use crate::driver::PowerHook;
+
 use super::client::{Client, MICROVERSION, Seen};
 use super::faults::{Faults, WriteWhenLost};
-use super::fleet::{Fleet, FleetOptions, PowerHook};
+use super::fleet::{Fleet, FleetOptions};
 use super::journal::Journal;
 use super::report::{self, Progress, Row};
 use super::setup::{ConductorSettings, DemoEnd, DemoError, DemoOptions, StartConductor};
@@ -366,10 +368,10 @@ fn settings(options: &DemoOptions, state_dir: PathBuf, power_hook: PowerHook) ->
 /// both do.
 fn power_hook(fleet: &Arc<OnceLock<Fleet>>) -> PowerHook {
     let fleet = fleet.clone();
-    Arc::new(move |_node_uuid, macs, on| {
+    Arc::new(move |_node_uuid, macs, to| {
         if let Some(fleet) = fleet.get() {
             for mac in macs {
-                fleet.power(mac, on);
+                fleet.power(mac, to.is_on());
             }
         }
     })

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use super::fleet::PowerHook;
+use crate::driver::PowerHook;
 
 const NODES_MAX: usize = 10_000;
 

@@ -5,8 +5,27 @@ use std::sync::Arc;
 use super::{Answering, Driver};
 use crate::node::{DriverAnswer, DriverRequest, Node, PowerState};
 
-/// Told of every power change: the node's UUID, its MAC addresses, and whether it is on now. A reboot comes as off, then on.
-pub type PowerHook = Arc<dyn Fn(&str, &[String], bool) + Send + Sync>;
+/// Told of every power change: the node's UUID, its MAC addresses, and what its switch is told. A reboot comes as off, then on.
+/// Never blocks.
+pub type PowerHook = Arc<dyn Fn(&str, &[String], Switch) + Send + Sync>;
+
+/// What the switch of a machine is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Off.
+    Off,
+    /// On, to boot from the disk if there is something on it.
+    On,
+    /// On, to boot the ramdisk this time.
+    OnToRamdisk,
+}
+
+impl Switch {
+    /// Whether the machine has power afterwards.
+    pub fn is_on(self) -> bool {
+        self != Switch::Off
+    }
+}
 
 /// Says yes to everything, at once, and passes power changes on to whoever plays the machines.
 pub struct Fake {
@@ -19,11 +38,11 @@ impl Fake {
         Fake { hook }
     }
 
-    fn switch(&self, node: &Node, on: bool) {
+    fn switch(&self, node: &Node, to: Switch) {
         if let Some(hook) = &self.hook {
             let addresses: Vec<String> =
                 node.ports.iter().map(|port| port.address.clone()).collect();
-            hook(&node.id.to_string(), &addresses, on);
+            hook(&node.id.to_string(), &addresses, to);
         }
     }
 }
@@ -31,20 +50,22 @@ impl Fake {
 impl Driver for Fake {
     fn call(&self, node: &Node, request: DriverRequest) -> Answering {
         let power = match request {
-            DriverRequest::RebootToRamdisk
-            | DriverRequest::RebootToInstance
-            | DriverRequest::Reboot
-            | DriverRequest::SoftReboot => {
-                self.switch(node, false);
-                self.switch(node, true);
+            DriverRequest::RebootToRamdisk => {
+                self.switch(node, Switch::Off);
+                self.switch(node, Switch::OnToRamdisk);
+                Some(PowerState::On)
+            }
+            DriverRequest::RebootToInstance | DriverRequest::Reboot | DriverRequest::SoftReboot => {
+                self.switch(node, Switch::Off);
+                self.switch(node, Switch::On);
                 Some(PowerState::On)
             }
             DriverRequest::PowerOn => {
-                self.switch(node, true);
+                self.switch(node, Switch::On);
                 Some(PowerState::On)
             }
             DriverRequest::PowerOff | DriverRequest::SoftPowerOff => {
-                self.switch(node, false);
+                self.switch(node, Switch::Off);
                 Some(PowerState::Off)
             }
             DriverRequest::Verify | DriverRequest::ReadPower => {

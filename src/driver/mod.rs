@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use fake::{Fake, PowerHook};
+pub use fake::{Fake, PowerHook, Switch};
 pub use manual::Manual;
 
 use crate::node::{DriverAnswer, DriverRequest, Node};

@@ -88,10 +88,10 @@ impl Site {
         let known = Arc::new(OnceLock::<Arc<Fleet>>::new());
         let to_be = known.clone();
         // The fleet needs the API's address, so it comes after the hook.
-        let hook: PowerHook = Arc::new(move |_, macs, on| {
+        let hook: PowerHook = Arc::new(move |_, macs, to| {
             on_power(macs);
             if let Some(fleet) = to_be.get() {
-                macs.iter().for_each(|mac| fleet.power(mac, on));
+                macs.iter().for_each(|mac| fleet.power(mac, to.is_on()));
             }
         });
         let running = serve::start(&config, Some(hook)).await.unwrap();

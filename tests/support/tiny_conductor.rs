@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use upbeat::demo::{ConductorSettings, RunningConductor, StartConductor};
+use upbeat::driver::Switch;
 
 const TOKEN: &str = "tiny-token-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx";
 
@@ -193,8 +194,8 @@ impl Shared {
         };
         if node.state == "wait call-back" {
             let macs = node.macs.clone();
-            (self.settings.power_hook)(uuid, &macs, false);
-            (self.settings.power_hook)(uuid, &macs, true);
+            (self.settings.power_hook)(uuid, &macs, Switch::Off);
+            (self.settings.power_hook)(uuid, &macs, Switch::OnToRamdisk);
         }
         (202, Value::Null)
     }
@@ -234,7 +235,7 @@ impl Shared {
         if result.is_ok() {
             let _ = self.post(&agent, "standby.power_off", json!({})).await;
         }
-        (self.settings.power_hook)(&uuid, &macs, false);
+        (self.settings.power_hook)(&uuid, &macs, Switch::Off);
         let mut nodes = self.nodes();
         let node = nodes.get_mut(&uuid).unwrap();
         node.last_error = result.as_ref().err().cloned();
@@ -244,7 +245,7 @@ impl Shared {
             "deploy failed"
         };
         if result.is_ok() {
-            (self.settings.power_hook)(&uuid, &macs, true);
+            (self.settings.power_hook)(&uuid, &macs, Switch::On);
         }
     }
 

@@ -40,7 +40,7 @@ def enrol(life, cli):
         deploy_interface="direct",
     )
     uuid = node["uuid"]
-    cli.list("node list", rows=1, uuid=uuid, name="life", provisioning_state="enroll", maintenance=False)
+    cli.list("node list", rows=1, uuid=uuid, name="life", provision_state="enroll", maintenance=False)
     cli.show(f"port create {ADDRESS} --node {uuid}", address=ADDRESS, node_uuid=uuid, pxe_enabled=True)
     cli.refused("node create --driver fake-hardware --name life", Has("life"))
     cli.refused(f"port create {ADDRESS} --node {uuid}", Has(ADDRESS))
@@ -69,7 +69,10 @@ def inspect(life, cli, uuid):
             inventory = json.load(saved)
     life.expect("memory", inventory["inventory"]["memory"]["physical_mb"], 16384)
     life.expect("address", inventory["inventory"]["interfaces"][0]["mac_address"], ADDRESS)
-    cli.list(f"port list --node {uuid}", rows=1, address=ADDRESS)
+    table = cli.list(f"port list --node {uuid} --fields address pxe_enabled", rows=2)
+    booting = {row["address"]: row["pxe_enabled"] for row in table}
+    life.expect("it boots from the known one", booting.pop(ADDRESS, None), True)
+    life.expect("and not from the one that was found", list(booting.values()), [False])
 
 
 def clean(life, cli):
@@ -176,8 +179,8 @@ def hold(life, cli):
     wanted = steps({"interface": "power", "step": "hold"}, deploy_step("simulated_pause", seconds=0.1))
     cli.do(f"node service life --service-steps {wanted}")
     cli.wait_for("life", provision_state="service hold")
-    cli.do("node unhold life --wait 60")
-    cli.wait_for("life", provision_state="active")
+    cli.do("node unhold life")
+    cli.wait_for("life", provision_state="active", service_step={}, last_error=None)
 
 
 def power(life, cli):

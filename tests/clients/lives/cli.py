@@ -71,8 +71,8 @@ class Cli:
 
     def wait_for(self, node, must=True, **wanted):
         """Looks at a node until it is as wished; ends the life if that takes too long."""
-        columns = " ".join(wanted)
-        typed = f"node show {node} --fields {columns} last_error -f json"
+        columns = " ".join({**wanted, "last_error": None})
+        typed = f"node show {node} --fields {columns} -f json"
         self.life.does(f"$ until it is so: baremetal {typed}")
         deadline = time.monotonic() + SECONDS_MAX / 2
         while True:

@@ -27,7 +27,9 @@ class Story:
         node = self.sdk.call(
             "set_node_provision_state", self.node, target, wait=True, timeout=SECONDS_MAX, **named
         )
-        self.sdk.compare(node, provision_state=state, target_provision_state=None, last_error=None)
+        self.sdk.compare(node, provision_state=state, target_provision_state=None)
+        if target != "manage":  # This one begins no work, so the last error stays to be read.
+            self.sdk.compare(node, last_error=None)
 
     def verb_fails(self, target, state, says, **named):
         """The same, for what is bound to fail on its way."""
@@ -81,7 +83,8 @@ class Story:
         self.verb("inspect", "manageable")
         inventory = self.sdk.call("get_node_inventory", self.node)
         self.life.expect("memory", inventory["inventory"]["memory"]["physical_mb"], 16384)
-        self.sdk.list("ports", node=self.node.id, rows=1)
+        self.sdk.list("ports", node=self.node.id, rows=2)
+        self.sdk.list("ports", node=self.node.id, address=ADDRESS, is_pxe_enabled=True, details=True, rows=1)
 
     def clean(self):
         self.life.chapter("clean by hand")
@@ -147,7 +150,9 @@ class Story:
         self.verb("rescue", "rescue", rescue_password="open-sesame")
         node = self.seen()
         self.life.expect("no password in sight", "open-sesame" in json.dumps(node.to_dict(), default=str), False)
-        self.verb("unrescue", "active")
+        self.sdk.call("set_node_provision_state", self.node, "unrescue")
+        self.becomes("active")
+        self.seen(last_error=None, power_state="power on")
 
     def service(self):
         self.life.chapter("service")
