@@ -96,6 +96,7 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
                 with(&[
                     "actix",
                     "actix_rt",
+                    "futures_util",
                     "tokio",
                     "tracing",
                     "base64",
@@ -121,6 +122,7 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
                     "bcrypt",
                     "flate2",
                     "getrandom",
+                    "flate2",
                     "sha2",
                     "sha_crypt",
                     "ipnet",

@@ -6,6 +6,8 @@ mod support;
 
 #[path = "http_api/agents.rs"]
 mod agents;
+#[path = "http_api/allocations.rs"]
+mod allocations;
 #[path = "http_api/bad_input.rs"]
 mod bad_input;
 #[path = "http_api/basics.rs"]
@@ -20,6 +22,10 @@ mod hardware;
 mod inventory;
 #[path = "http_api/nodes.rs"]
 mod nodes;
+#[path = "http_api/objects.rs"]
+mod objects;
+#[path = "http_api/parts.rs"]
+mod parts;
 #[path = "http_api/ports.rs"]
 mod ports;
 #[path = "http_api/reports.rs"]

@@ -7,6 +7,8 @@ mod support;
 mod cases;
 #[path = "store/lists.rs"]
 mod lists;
+#[path = "store/objects.rs"]
+mod objects;
 #[path = "store/opening.rs"]
 mod opening;
 #[path = "store/schema.rs"]
@@ -74,5 +76,17 @@ on_both! {
     lists::ports_are_listed_and_found,
     lists::nodes_are_found_by_mac,
     lists::states_are_counted,
+    objects::parts_come_back_with_their_node,
+    objects::what_waits_comes_back_with_its_parts,
+    objects::every_unique_value_of_parts_is_guarded,
+    objects::parts_are_listed_and_found,
+    objects::objects_come_back_and_are_guarded_by_their_version,
+    objects::names_of_objects_are_unique_within_their_kind,
+    objects::objects_are_listed_by_what_they_are,
+    objects::a_chassis_stays_as_long_as_a_node_names_it,
+    objects::a_node_and_its_allocation_change_in_one_commit,
+    objects::shards_are_counted,
+    objects::rows_of_older_programs_are_read,
+    objects::objects_share_a_commit_with_nodes_and_fail_alone,
     schema::tables_are_as_the_program_knows_them,
 }

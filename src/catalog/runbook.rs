@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::steps::{RunbookStep, runbook_steps};
 use super::{Columns, Kind};
 use crate::node::fields::{Field, Holds, field, required};
+use crate::node::steps::WorkStep;
 use crate::node::traits::is_trait;
 use crate::node::values::{bad, text_of};
 use crate::node::{Object, Refused};
@@ -44,6 +45,13 @@ impl Runbook {
             traits.push(self.name.clone());
         }
         traits
+    }
+
+    /// The steps as work takes them, in their order.
+    pub fn work_steps(&self) -> Vec<WorkStep> {
+        let mut steps: Vec<&RunbookStep> = self.steps.iter().collect();
+        steps.sort_by_key(|step| step.order);
+        steps.into_iter().map(WorkStep::from).collect()
     }
 }
 

@@ -59,6 +59,15 @@ pub struct RunbookStep {
     pub order: i64,
 }
 
+impl From<&RunbookStep> for WorkStep {
+    fn from(step: &RunbookStep) -> WorkStep {
+        WorkStep {
+            args: step.args.clone(),
+            ..WorkStep::named(&step.interface, &step.step, 0)
+        }
+    }
+}
+
 /// The steps of a deploy template: at least one, each once, with a priority.
 ///
 /// # Errors

@@ -4,31 +4,36 @@
 //! Conductor ─ registry ─┬─ supervise(NodeActor) ── supervise(CommandActor)      one per node, one per open command
 //!                       └─ ...
 //!           ─ recover     at start: every waiting row gets its actor back
+//!           ─ allocator   finds nodes for allocations
+//!           ─ records     objects that have no actor
 //! ```
 //! The HTTP side calls [`Conductor::deliver`] and its siblings; node actors call `crate::node::step`, the store, the drivers and
 //! the agent client. Nothing here decides what becomes of a node.
 
+mod allocator;
 mod calls;
 mod command_actor;
 mod effects;
 mod measure;
 mod node_actor;
+mod records;
 mod recover;
 mod registry;
 mod shared;
 pub mod supervise;
 mod token;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use actix::Arbiter;
+use actix::{Addr, Arbiter};
 use tokio::sync::oneshot;
 
 pub use self::shared::Settings;
 pub use self::token::{MASKED, TokenKey};
 
+use self::allocator::Allocator;
 use self::calls::Calls;
 use self::node_actor::Start;
 use self::registry::Registry;
@@ -50,6 +55,8 @@ pub struct Conductor {
     shared: Arc<Shared>,
     ready: Arc<AtomicBool>,
     arbiters: Arc<Vec<Arbiter>>,
+    /// Finds nodes for allocations, once recovery is done.
+    allocator: Arc<OnceLock<Addr<Allocator>>>,
 }
 
 /// What a conductor is connected to.
@@ -104,6 +111,23 @@ pub enum DeliverError {
     Panicked,
 }
 
+impl From<SaveError> for DeliverError {
+    fn from(error: SaveError) -> DeliverError {
+        match error {
+            SaveError::Duplicate { field, value } => DeliverError::Duplicate { field, value },
+            SaveError::Gone { what, id } => DeliverError::Refused(Refused::NotFound {
+                what: format!("{what} {id}"),
+            }),
+            SaveError::InUse { what, by } => DeliverError::Refused(Refused::InUse { what, by }),
+            SaveError::Overloaded => DeliverError::Overloaded { retry_after_s: 1 },
+            SaveError::VersionConflict => DeliverError::Unavailable(
+                "it was changed by somebody else in the same moment; try again".to_owned(),
+            ),
+            SaveError::Unavailable(why) => DeliverError::Unavailable(why),
+        }
+    }
+}
+
 impl Conductor {
     /// Starts the threads that carry node actors. Nothing is read from the store yet: see [`Conductor::recover`]. Needs a running
     /// actix system.
@@ -132,6 +156,7 @@ impl Conductor {
             shared: Arc::new(shared),
             ready: Arc::new(AtomicBool::new(false)),
             arbiters: Arc::new(arbiters),
+            allocator: Arc::default(),
         }
     }
 
@@ -141,6 +166,7 @@ impl Conductor {
     /// The store can't be read.
     pub async fn recover(&self, down_for_ms: i64) -> Result<usize, ReadError> {
         let recovered = recover::recover(&self.shared, down_for_ms).await?;
+        self.start_allocating();
         self.ready.store(true, Ordering::Release);
         Ok(recovered)
     }
@@ -197,14 +223,7 @@ impl Conductor {
                 measure::enrolled(&self.shared.metrics, &node);
                 Ok(node)
             }
-            Err(SaveError::Duplicate { field, value }) => {
-                Err(DeliverError::Duplicate { field, value })
-            }
-            Err(SaveError::Overloaded) => Err(DeliverError::Overloaded { retry_after_s: 1 }),
-            Err(SaveError::Unavailable(why)) => Err(DeliverError::Unavailable(why)),
-            Err(SaveError::VersionConflict) => Err(DeliverError::Unavailable(
-                "the node was created by somebody else in the same moment".to_owned(),
-            )),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -279,6 +279,7 @@ fn refusal(refused: &Refused) -> Told {
         | Refused::NoSuchTransition { .. }
         | Refused::Unsupported { .. }
         | Refused::InMaintenance { .. }
+        | Refused::InUse { .. }
         | Refused::TokenMissing
         | Refused::TokenWrong
         | Refused::CallbackUrlChanged

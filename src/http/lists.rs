@@ -67,6 +67,21 @@ pub fn selection<T>(
     }
 }
 
+/// Which fields of one object a request asks for.
+///
+/// # Errors
+/// [`Error::Bad`], [`Error::TooNew`].
+pub fn chosen<T>(
+    request: &Request,
+    arguments: &mut Arguments,
+    fields: &[Shown<T>],
+) -> Result<Selection, Error> {
+    match arguments.take_text("fields")? {
+        None => Ok(Selection::Full),
+        Some(list) => view::asked(fields, &list, request.microversion),
+    }
+}
+
 /// Reads limit, marker and order.
 ///
 /// # Errors

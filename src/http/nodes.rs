@@ -5,10 +5,12 @@ use uuid::Uuid;
 
 use super::error::Error;
 use super::lists;
+use super::objects;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
 use super::request::{Arguments, Request, no_such_node, parse_uuid};
 use super::view::{self, Frame, NODE_FIELDS, Selection};
+use crate::catalog::Chassis;
 use crate::conductor::DeliverError;
 use crate::node::{
     Event, Maintenance, Node, NodeId, Provision, ProvisionState, attributes, update,
@@ -59,8 +61,30 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
 
 /// `GET /v1/nodes`, `GET /v1/nodes/detail`
 pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
+    listed(request, None, is_detail).await
+}
+
+/// `GET /v1/chassis/{chassis}/nodes`, and with `/detail`
+pub async fn list_of_chassis(
+    request: &Request,
+    ident: &str,
+    is_detail: bool,
+) -> Result<Reply, Error> {
+    let chassis = objects::find::<Chassis>(request, ident).await?.id;
+    listed(request, Some(chassis), is_detail).await
+}
+
+async fn listed(request: &Request, within: Option<Uuid>, is_detail: bool) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
-    let filter = filter(request, &mut arguments)?;
+    let mut filter = filter(request, &mut arguments).await?;
+    let mut path = "nodes".to_owned();
+    if let Some(chassis) = within {
+        filter.nodes.chassis_uuid = Some(chassis.to_string());
+        path = format!("chassis/{chassis}/nodes");
+    }
+    if is_detail {
+        path.push_str("/detail");
+    }
     let mut wish = lists::wish(
         request,
         &mut arguments,
@@ -84,9 +108,8 @@ pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
         let reader = request.api.conductor.reader();
         reader.nodes(filter.nodes, wish.page.clone()).await?
     };
-    let path = if is_detail { "nodes/detail" } else { "nodes" };
     let last = nodes.last().map(|node| node.id.0).filter(|_| is_paged);
-    let next = lists::next(request, path, &wish.page, nodes.len(), last);
+    let next = lists::next(request, &path, &wish.page, nodes.len(), last);
     let frame = frame(request);
     let shown: Vec<Document> = nodes
         .iter()
@@ -98,10 +121,7 @@ pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
 /// `GET /v1/nodes/{node}`
 pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
-    let selection = match arguments.take_text("fields")? {
-        None => Selection::Full,
-        Some(list) => view::asked(NODE_FIELDS, &list, request.microversion)?,
-    };
+    let selection = lists::chosen(request, &mut arguments, NODE_FIELDS)?;
     arguments.finish()?;
     let node = request.node(ident).await?;
     Ok(Reply::body(&view::document(
@@ -199,12 +219,15 @@ async fn check_parent(request: &Request, parent: Option<&str>) -> Result<(), Err
 }
 
 /// A chassis must be there, as a parent must.
-async fn check_chassis(_: &Request, chassis: Option<&str>) -> Result<(), Error> {
-    match chassis.and_then(parse_uuid) {
-        Some(id) => {
+async fn check_chassis(request: &Request, chassis: Option<&str>) -> Result<(), Error> {
+    let Some(id) = chassis.and_then(parse_uuid) else {
+        return Ok(());
+    };
+    match objects::find::<Chassis>(request, &id.to_string()).await {
+        Err(Error::NotFound(_)) => {
             Err(attributes::bad("chassis_uuid", &format!("there is no chassis {id}")).into())
         }
-        None => Ok(()),
+        other => other.map(|_| ()),
     }
 }
 
@@ -214,13 +237,15 @@ struct Filter {
     matches_nothing: bool,
 }
 
-fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error> {
+async fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error> {
     let mut matches_nothing = false;
-    if let Some(chassis) = arguments.take_uuid("chassis_uuid")? {
-        return Err(Error::NotFound(format!(
-            "Chassis {chassis} could not be found."
-        )));
-    }
+    let chassis_uuid = match arguments.take_uuid("chassis_uuid")? {
+        None => None,
+        Some(id) => {
+            let chassis = objects::find::<Chassis>(request, &id.to_string()).await?;
+            Some(chassis.id.to_string())
+        }
+    };
     let provision_state = match arguments.take_text("provision_state")? {
         None => None,
         Some(name) => Some(
@@ -268,6 +293,7 @@ fn filter(request: &Request, arguments: &mut Arguments) -> Result<Filter, Error>
         shards: arguments.take_text("shard")?.map(|list| split(&list)),
         sharded: arguments.take_bool("sharded")?,
         parent_node: arguments.take_text("parent_node")?,
+        chassis_uuid,
         include_children: arguments.take_bool("include_children")?.unwrap_or(false),
     };
     Ok(Filter {
@@ -285,11 +311,27 @@ pub fn split(list: &str) -> Vec<String> {
         .collect()
 }
 
-/// `GET /v1/nodes/{node}/traits`: this version keeps none.
-pub async fn traits(request: &Request, ident: &str) -> Result<Reply, Error> {
+/// `GET /v1/nodes/{node}/children`
+pub async fn children(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
-    request.node(ident).await?;
-    Ok(Reply::body(&json!({"traits": []})))
+    let parent = request.node(ident).await?.id;
+    let filter = NodeFilter {
+        parent_node: Some(parent.to_string()),
+        ..NodeFilter::default()
+    };
+    let page = Page {
+        limit: usize::MAX,
+        marker: None,
+        sort_key: None,
+        descending: false,
+    };
+    let found = request.api.conductor.reader().nodes(filter, page).await?;
+    let children: Vec<String> = found.iter().map(|node| node.id.to_string()).collect();
+    let href = format!("{}/v1/nodes/{parent}/children", request.base);
+    Ok(Reply::body(&json!({
+        "children": children,
+        "links": {"href": href, "rel": "self"},
+    })))
 }
 
 /// `GET /v1/nodes/{node}/inventory`: what the last inspection found.

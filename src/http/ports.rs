@@ -6,11 +6,13 @@ use uuid::Uuid;
 use super::error::Error;
 use super::lists;
 use super::nodes::{frame, list_text, split};
+use super::parts;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
 use super::request::{Arguments, Request, parse_uuid};
 use super::view::{self, PORT_FIELDS, Selection};
 use crate::conductor::DeliverError;
+use crate::node::portgroups::Portgroup;
 use crate::node::{Event, PortId, Reply as NodeReply, attributes, ports};
 use crate::store::{Ident, PORT_SORT_KEYS, PortFilter, PortOfNode};
 
@@ -88,9 +90,10 @@ pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
         });
     }
     if let Some(group) = arguments.take_text("portgroup")? {
-        return Err(Error::NotFound(format!(
-            "Portgroup {group} could not be found."
-        )));
+        filter.portgroup = Some(match parts::find::<Portgroup>(request, &group).await {
+            Err(Error::BadIdentifier(text)) => return Err(Error::Bad(text)),
+            other => other?.part.id,
+        });
     }
     if let Some(list) = arguments.take_text("shard")? {
         filter.shards = Some(split(&list));
@@ -99,10 +102,7 @@ pub async fn list(request: &Request, is_detail: bool) -> Result<Reply, Error> {
         filter.description_contains = Some(text);
     }
     if let Some(list) = arguments.take_text("conductor_groups")? {
-        // All nodes here are served by one conductor of one group.
-        matches_nothing = !list
-            .split(',')
-            .any(|group| group.trim().to_lowercase() == request.api.settings.conductor_group);
+        matches_nothing = !has_own_group(request, &list);
     }
     let path = if is_detail { "ports/detail" } else { "ports" };
     listed(request, arguments, filter, is_detail, path, matches_nothing).await
@@ -122,6 +122,30 @@ pub async fn list_of_node(request: &Request, ident: &str, is_detail: bool) -> Re
         format!("nodes/{node}/ports")
     };
     listed(request, arguments, filter, is_detail, &path, false).await
+}
+
+/// The ports of a group, for `GET /v1/portgroups/{portgroup}/ports`.
+pub async fn list_of_group(
+    request: &Request,
+    group: Uuid,
+    is_detail: bool,
+) -> Result<Reply, Error> {
+    let arguments = request.query_arguments()?;
+    let filter = PortFilter {
+        portgroup: Some(group),
+        ..PortFilter::default()
+    };
+    let mut path = format!("portgroups/{group}/ports");
+    if is_detail {
+        path.push_str("/detail");
+    }
+    listed(request, arguments, filter, is_detail, &path, false).await
+}
+
+/// True when the group of this conductor, which serves all nodes here, is in a comma-separated list.
+pub fn has_own_group(request: &Request, list: &str) -> bool {
+    list.split(',')
+        .any(|group| group.trim().to_lowercase() == request.api.settings.conductor_group)
 }
 
 async fn listed(
@@ -158,10 +182,7 @@ async fn listed(
 /// `GET /v1/ports/{port}`
 pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
     let mut arguments = request.query_arguments()?;
-    let selection = match arguments.take_text("fields")? {
-        None => Selection::Full,
-        Some(list) => view::asked(PORT_FIELDS, &list, request.microversion)?,
-    };
+    let selection = lists::chosen(request, &mut arguments, PORT_FIELDS)?;
     arguments.finish()?;
     let of = find(request, ident).await?;
     Ok(Reply::body(&view::document(

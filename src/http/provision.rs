@@ -11,6 +11,7 @@ use super::reply::Reply;
 use super::request::Request;
 use super::steps;
 use super::view::states_address;
+use super::written_steps;
 use crate::node::{Event, ProvisionOptions, ProvisionState, Verb, attributes};
 
 /// The verbs as clients spell them, with the version each is there since.
@@ -92,6 +93,10 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
                     Error::Bad("disable_ramdisk: must be true or false.".to_owned())
                 })?;
             }
+            ("runbook", Verb::Clean | Verb::Service) => {
+                request.need(92, "runbook")?;
+                options.runbook = Some(written_steps::of_runbook(request, &value).await?);
+            }
             ("rescue_password", Verb::Rescue) => {
                 let password = rescue_password(&value)?;
                 options.rescue_password_hash = Some(hashed(password).await?);
@@ -106,6 +111,15 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     arguments.finish()?;
     if verb == Verb::Abort {
         check_abort(request, ident).await?;
+    }
+    if options.runbook.is_some() && !options.steps.is_empty() {
+        return Err(Error::Bad(
+            "Give either steps or a runbook, not both.".to_owned(),
+        ));
+    }
+    if matches!(verb, Verb::Active | Verb::Rebuild) {
+        let node = request.node(ident).await?;
+        options.template_steps = written_steps::of_templates(request, &node).await?;
     }
     let node = deliver(request, ident, Event::Provision { verb, options }).await?;
     Ok(Reply::Accepted {

@@ -2,18 +2,9 @@
 
 use serde_json::Value;
 
+use crate::catalog::steps::STEP_INTERFACES;
 use crate::node::Object;
 use crate::node::steps::{Reserved, WorkStep};
-
-const STEP_INTERFACES: [&str; 7] = [
-    "vendor",
-    "power",
-    "management",
-    "firmware",
-    "deploy",
-    "bios",
-    "raid",
-];
 
 /// More steps than any deploy has.
 const STEPS_MAX: usize = 100;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::error::Error;
 use super::reply::{Document, Reply};
 use super::request::Request;
-use crate::node::{Attributes, image};
+use crate::node::traits::check_instance_traits;
+use crate::node::{Node, image};
 
 const KINDS: [&str; 12] = [
     "boot",
@@ -26,11 +27,15 @@ const KINDS: [&str; 12] = [
 pub async fn show(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
     let node = request.node(ident).await?;
-    Ok(Reply::body(&report(&node.attributes)))
+    Ok(Reply::body(&report(&node)))
 }
 
-fn report(attributes: &Attributes) -> Document {
-    let problems = image::problems(attributes);
+fn report(node: &Node) -> Document {
+    let attributes = &node.attributes;
+    let mut problems = image::problems(attributes);
+    if let Err(why) = check_instance_traits(node) {
+        problems.push(why.to_string());
+    }
     let mut document = Document::default();
     for kind in KINDS {
         let implementation = attributes.interfaces.get(kind).map_or("", String::as_str);
@@ -50,11 +55,13 @@ fn report(attributes: &Attributes) -> Document {
 mod tests {
     use super::*;
     use crate::node::attributes::parse_new;
+    use crate::timestamp::Timestamp;
 
     fn of(instance_info: Value) -> Value {
         let document = json!({"driver": "fake-hardware", "instance_info": instance_info});
         let new = parse_new(document.as_object().unwrap(), 110).unwrap();
-        serde_json::to_value(report(&new.attributes)).unwrap()
+        let node = Node::enrolled(Default::default(), new.attributes, Timestamp(0));
+        serde_json::to_value(report(&node)).unwrap()
     }
 
     #[test]

@@ -439,7 +439,11 @@ pub const ADDITIONS: &[Addition] = &[
     at(
         112,
         "Traits and descriptions of runbooks.",
-        &["runbook.description", "/v1/runbooks/{}/traits"],
+        &[
+            "runbook.description",
+            "runbook.traits",
+            "/v1/runbooks/{}/traits",
+        ],
     ),
     at(113, "The project in the history.", &["history.project"]),
     at(

@@ -139,7 +139,8 @@ pub const fn short<T>(mut field: Shown<T>) -> Shown<T> {
     field
 }
 
-const fn unasked<T>(mut field: Shown<T>) -> Shown<T> {
+/// A field that can't be asked for by itself.
+pub const fn unasked<T>(mut field: Shown<T>) -> Shown<T> {
     field.can_be_asked = false;
     field
 }
@@ -281,19 +282,27 @@ pub const NODE_FIELDS: &[Shown<Node>] = &[
     shown("target_raid_config", 12, |node: &Node, _| {
         json!(node.hardware.target_raid_config)
     }),
-    nothing!("traits", 37, json!([])),
+    shown("traits", 37, |node: &Node, _| json!(node.traits)),
     interface!("vendor_interface", "vendor", 31),
     short(shown("links", 1, |node: &Node, frame| {
         links(frame.base, &format!("nodes/{}", node.id))
     })),
     shown("conductor", 49, |_: &Node, frame| json!(frame.conductor)),
-    nothing!("allocation_uuid", 52, Value::Null),
-    nothing!("chassis_uuid", 1, Value::Null),
+    shown("allocation_uuid", 52, |node: &Node, _| {
+        json!(node.allocation.map(|id| id.to_string()))
+    }),
+    attribute!(chassis_uuid, 1),
     unasked(shown("ports", 1, |node: &Node, frame| {
         links(frame.base, &format!("nodes/{}/ports", node.id))
     })),
     unasked(shown("states", 14, |node: &Node, frame| {
         links(frame.base, &format!("nodes/{}/states", node.id))
+    })),
+    unasked(shown("portgroups", 24, |node: &Node, frame| {
+        links(frame.base, &format!("nodes/{}/portgroups", node.id))
+    })),
+    unasked(shown("volume", 32, |node: &Node, frame| {
+        links(frame.base, &format!("nodes/{}/volume", node.id))
     })),
 ];
 
@@ -339,7 +348,14 @@ pub const PORT_FIELDS: &[Shown<PortOfNode>] = &[
     short(shown("links", 1, |of: &PortOfNode, frame| {
         links(frame.base, &format!("ports/{}", of.port.id))
     })),
-    shown("portgroup_uuid", 24, |_: &PortOfNode, _| Value::Null),
+    shown("portgroup_uuid", 24, |of: &PortOfNode, _| {
+        json!(of.port.portgroup_uuid.map(|id| id.to_string()))
+    }),
+    shown(
+        "available_for_dynamic_portgroup",
+        111,
+        |of: &PortOfNode, _| json!(of.port.available_for_dynamic_portgroup),
+    ),
 ];
 
 /// The part of a node an agent gets with its lookup.

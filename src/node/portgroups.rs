@@ -109,13 +109,10 @@ impl PartKind for Portgroup {
     fn may_go(node: &Node, part: &Part<Portgroup>) -> Result<(), Refused> {
         let ports = ports_of(node, part.id).count();
         if ports > 0 {
-            return Err(bad(
-                "portgroup",
-                &format!(
-                    "port group {} has {ports} ports; delete them or take them out of it first",
-                    part.id
-                ),
-            ));
+            return Err(Refused::InUse {
+                what: format!("Portgroup {}", part.id),
+                by: format!("{ports} ports; delete them or take them out of it first"),
+            });
         }
         Ok(())
     }

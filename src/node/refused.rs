@@ -52,6 +52,13 @@ pub enum Refused {
         /// What was looked for.
         what: String,
     },
+    /// It can't go as long as others name it.
+    InUse {
+        /// What.
+        what: String,
+        /// By whom.
+        by: String,
+    },
     /// No lookup in this state; agents are told no more than that.
     LookupNotAllowed,
     /// Findings for a node that nobody inspects; agents are told no more than that.
@@ -85,6 +92,7 @@ impl Refused {
             Refused::Busy { .. } => "busy",
             Refused::Conflict { .. } => "conflict",
             Refused::NotFound { .. } => "not_found",
+            Refused::InUse { .. } => "in_use",
             Refused::LookupNotAllowed => "lookup_not_allowed",
             Refused::NotInspecting => "not_inspecting",
             Refused::TokenMissing => "token_missing",
@@ -120,6 +128,9 @@ impl fmt::Display for Refused {
             ),
             Refused::Conflict { text } => f.write_str(text),
             Refused::NotFound { what } => write!(f, "{what} could not be found."),
+            Refused::InUse { what, by } => {
+                write!(f, "{what} can't be removed: it is in use by {by}.")
+            }
             Refused::LookupNotAllowed => {
                 write!(f, "The node is not in a state that allows a lookup.")
             }

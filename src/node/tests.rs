@@ -19,6 +19,7 @@ mod hardware_steps;
 mod images;
 mod lookups;
 mod names;
+mod parts;
 mod patches;
 mod ports;
 mod states;

@@ -3,9 +3,12 @@
 //! Pure. The rule for names is that of the Bare Metal API: those of the standard vocabulary, which have the name of a field of
 //! knowledge in front, and an operator's own, which begin with `CUSTOM_`.
 
+use serde_json::Value;
+
 use super::effect::Step;
 use super::outcome::Outcome;
 use super::refused::Refused;
+use super::state::Node;
 use super::turn::Turn;
 use super::values::bad;
 
@@ -108,6 +111,29 @@ pub fn changed(whose: &str, list: &[String], change: TraitChange) -> Result<Vec<
     }
 }
 
+/// The traits that the node's instance asks for.
+pub fn instance_traits(node: &Node) -> Vec<String> {
+    let listed = node.attributes.instance_info.get("traits");
+    let texts = listed.and_then(Value::as_array).into_iter().flatten();
+    texts.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether the node can do all that its instance asks for.
+///
+/// # Errors
+/// [`Refused::BadValue`] naming what it can't.
+pub fn check_instance_traits(node: &Node) -> Result<(), Refused> {
+    let mut missing = instance_traits(node);
+    missing.retain(|name| !node.traits.contains(name));
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(bad(
+        "instance_info/traits",
+        &format!("the node itself has no {}", missing.join(", ")),
+    ))
+}
+
 pub(super) fn change(mut turn: Turn<'_>, change: TraitChange) -> Step {
     let whose = format!("node {}", turn.node.id);
     match changed(&whose, &turn.node.traits, change) {
@@ -123,6 +149,8 @@ pub(super) fn change(mut turn: Turn<'_>, change: TraitChange) -> Step {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timestamp::Timestamp;
+    use serde_json::json;
 
     #[test]
     fn traits_are_standard_or_custom() {
@@ -140,6 +168,19 @@ mod tests {
         ] {
             assert!(!is_trait(name), "{name}");
         }
+    }
+
+    #[test]
+    fn an_instance_asks_for_no_more_than_its_node_can_do() {
+        let mut node = Node::enrolled(Default::default(), Default::default(), Timestamp(0));
+        node.traits = vec!["CUSTOM_A".to_owned(), "CUSTOM_B".to_owned()];
+        let info = &mut node.attributes.instance_info;
+        info.insert("traits".to_owned(), json!(["CUSTOM_B"]));
+        assert_eq!(instance_traits(&node), ["CUSTOM_B"]);
+        assert_eq!(check_instance_traits(&node), Ok(()));
+        node.traits.clear();
+        let why = check_instance_traits(&node).unwrap_err().to_string();
+        assert!(why.contains("CUSTOM_B"), "{why}");
     }
 
     #[test]

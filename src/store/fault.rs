@@ -153,6 +153,11 @@ pub(super) fn violated(error: &Error) -> Option<&'static str> {
         ("ports.id", "ports_pkey"),
         ("ports.address", "ports_address"),
         ("ports.name", "ports_name"),
+        ("parts.id", "parts_pkey"),
+        ("parts.name", "parts_name"),
+        ("parts.claim", "parts_claim"),
+        ("catalog.id", "catalog_pkey"),
+        ("catalog.name", "catalog_name"),
     ];
     let Error::DatabaseError(DatabaseErrorKind::UniqueViolation, about) = error else {
         return None;
@@ -162,7 +167,11 @@ pub(super) fn violated(error: &Error) -> Option<&'static str> {
         .iter()
         .find(|(column, index)| {
             constraint == Some(*index)
-                || message.strip_prefix("UNIQUE constraint failed: ") == Some(*column)
+                || message
+                    .strip_prefix("UNIQUE constraint failed: ")
+                    // The last of several columns is the one that tells.
+                    .and_then(|columns| columns.rsplit(", ").next())
+                    == Some(*column)
         })
         .map(|(column, _)| *column)
 }

@@ -5,11 +5,12 @@
 //! the HTTP side only reads. Nothing here decides what a node becomes, and nothing here knows what an agent or a request is.
 //!
 //! ```text
-//! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports commands history inventories meta
+//! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports parts commands history inventories catalog meta
 //! HTTP, recovery ─ Reader ─ blocking threads ─ small pool ──────────────────────────────────────▲
 //! ```
 //! The interesting part begins in `writer.rs`.
 
+mod catalog;
 mod commands;
 mod connection;
 mod fault;
@@ -19,6 +20,7 @@ mod meta;
 mod nodes;
 mod open;
 mod page;
+mod parts;
 mod ports;
 mod queue;
 mod reader;
@@ -35,7 +37,8 @@ pub use open::{OpenError, Store, StoreSettings, open, open_observed};
 pub use queue::Writer;
 pub use reader::Reader;
 pub use types::{
-    Change, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter, PORT_SORT_KEYS, Page,
-    PortFilter, PortOfNode, ReadError, Save, SaveError,
+    AllocationLink, Change, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter,
+    PART_SORT_KEYS, PORT_SORT_KEYS, Page, PartFilter, PartOfNode, PortFilter, PortOfNode,
+    RECORD_SORT_KEYS, ReadError, RecordFilter, RecordSave, Save, SaveError,
 };
 pub use writer::{Commit, CommitObserver, SAVES_PER_COMMIT, WriterEnd, WriterHandle};

@@ -8,10 +8,10 @@ use diesel::prelude::*;
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
 use super::page::{cut, text_or, time_or};
-use super::ports;
 use super::rows::{NodeRow, folded, node_from, number, text};
 use super::schema::{nodes, ports as ports_table};
 use super::types::{Ident, NodeFilter, Page, SaveError};
+use super::{parts, ports};
 use crate::node::{Node, NodeId, ProvisionState};
 
 /// Writes a new node, without its ports.
@@ -92,6 +92,7 @@ pub(super) fn find(
     let rows: Vec<(String, String)> = query.load(conn)?;
     let mut found = read_all(rows)?;
     ports::attach(conn, &mut found)?;
+    parts::attach(conn, &mut found)?;
     Ok(found.pop())
 }
 
@@ -149,6 +150,7 @@ pub(super) fn list(
     let rows: Vec<(String, String)> = query.select((nodes::id, nodes::body)).load(conn)?;
     let mut found = read_all(rows)?;
     ports::attach(conn, &mut found)?;
+    parts::attach(conn, &mut found)?;
     Ok(found)
 }
 
@@ -178,6 +180,7 @@ fn filtered(filter: NodeFilter) -> Boxed {
         shards,
         sharded,
         parent_node,
+        chassis_uuid,
         include_children,
     } = filter;
     let mut query = nodes::table.into_boxed::<Db>();
@@ -196,7 +199,8 @@ fn filtered(filter: NodeFilter) -> Boxed {
         conductor_group,
         owner,
         lessee,
-        fault
+        fault,
+        chassis_uuid
     );
     if !include_children && parent_node.is_none() {
         query = query.filter(nodes::parent_node.is_null());
@@ -282,6 +286,19 @@ pub(super) fn owners(addresses: Vec<String>) -> _ {
         .select(nodes::id)
 }
 
+/// How many nodes are in each shard, by its name; first those in none.
+pub(super) fn count_by_shard(
+    conn: &mut AnyConnection,
+) -> Result<Vec<(Option<String>, u64)>, ReadFault> {
+    let counts: Vec<(Option<String>, i64)> = nodes::table
+        .group_by(nodes::shard)
+        .order(text_or(nodes::shard, ""))
+        .select((nodes::shard, count_star()))
+        .load(conn)?;
+    let count = |(shard, count)| (shard, u64::try_from(count).unwrap_or(0));
+    Ok(counts.into_iter().map(count).collect())
+}
+
 /// How many nodes are in each state that any node is in.
 pub(super) fn count_by_state(
     conn: &mut AnyConnection,
@@ -318,6 +335,7 @@ pub(super) fn waiting(conn: &mut AnyConnection) -> Result<Vec<Node>, ReadFault> 
         .select((ports_table::id, ports_table::node_id, ports_table::body))
         .load(conn)?;
     ports::distribute(rows, &mut found)?;
+    parts::attach(conn, &mut found)?;
     Ok(found)
 }
 

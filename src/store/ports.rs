@@ -148,6 +148,7 @@ fn filtered(filter: PortFilter) -> ports::BoxedQuery<'static, Db> {
     let PortFilter {
         node,
         address,
+        portgroup,
         shards,
         description_contains,
     } = filter;
@@ -157,6 +158,9 @@ fn filtered(filter: PortFilter) -> ports::BoxedQuery<'static, Db> {
     }
     if let Some(address) = address {
         query = query.filter(ports::address.eq(text(&address).to_lowercase()));
+    }
+    if let Some(group) = portgroup {
+        query = query.filter(ports::portgroup_uuid.eq(group.to_string()));
     }
     if let Some(part) = description_contains {
         query = query.filter(ports::description.like(containing(&part)).escape('\\'));

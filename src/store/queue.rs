@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 #[cfg(test)]
 use super::connection::AnyConnection;
-use super::types::{Save, SaveError};
+use super::types::{RecordSave, Save, SaveError};
 use super::writer::SAVES_PER_COMMIT;
 
 /// How many saves that wait for their turn are in the queue at once, in places of their own: enough for the next commit to be full.
@@ -18,9 +18,16 @@ const OTHER_JOBS: usize = 16;
 
 pub(super) type SaveAnswer = oneshot::Sender<Result<(), SaveError>>;
 
+/// A change of one thing.
+#[derive(Clone)]
+pub(super) enum Task {
+    Node(Box<Save>),
+    Record(Box<RecordSave>),
+}
+
 /// What the thread can be asked.
 pub(super) enum Job {
-    Save(Box<Save>, SaveAnswer, OwnedSemaphorePermit),
+    Save(Task, SaveAnswer, OwnedSemaphorePermit),
     SetMeta {
         key: String,
         value: String,
@@ -67,7 +74,18 @@ impl Writer {
         let place = Arc::clone(&self.places)
             .try_acquire_owned()
             .map_err(|_| SaveError::Overloaded)?;
-        self.queued(save, place)
+        self.queued(Task::Node(Box::new(save)), place)
+    }
+
+    /// As [`Writer::save`], for an object that stands for itself.
+    ///
+    /// # Errors
+    /// See [`SaveError`]; `Overloaded` at once when the queue is full.
+    pub async fn save_record(&self, save: RecordSave) -> Result<(), SaveError> {
+        let place = Arc::clone(&self.places)
+            .try_acquire_owned()
+            .map_err(|_| SaveError::Overloaded)?;
+        self.queued(Task::Record(Box::new(save)), place)?.await
     }
 
     /// Stores one change that nobody can be asked to repeat: where the queue is full it waits for a place, first come, first served.
@@ -84,17 +102,17 @@ impl Writer {
             let place = Arc::clone(&writer.patient_places).acquire_owned().await;
             // Nobody closes it.
             let place = place.map_err(|_| gone())?;
-            writer.queued(save, place)?.await
+            writer.queued(Task::Node(Box::new(save)), place)?.await
         }
     }
 
     fn queued(
         &self,
-        save: Save,
+        task: Task,
         place: OwnedSemaphorePermit,
     ) -> Result<impl Future<Output = Result<(), SaveError>> + Send + use<>, SaveError> {
         let (answer, answered) = oneshot::channel();
-        self.give(Job::Save(Box::new(save), answer, place))?;
+        self.give(Job::Save(task, answer, place))?;
         Ok(async move { answered.await.unwrap_or_else(|_| Err(gone())) })
     }
 

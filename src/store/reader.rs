@@ -9,13 +9,17 @@ use std::time::Duration;
 use diesel::r2d2::R2D2Connection;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::connection::{AnyConnection, Place};
 use super::fault::ReadFault;
 use super::types::{
-    HistoryEntry, Ident, LedgerEntry, NodeFilter, Page, PortFilter, PortOfNode, ReadError,
+    HistoryEntry, Ident, LedgerEntry, NodeFilter, Page, PartFilter, PartOfNode, PortFilter,
+    PortOfNode, ReadError, RecordFilter,
 };
-use super::{commands, history, inventories, meta, nodes, ports};
+use super::{catalog, commands, history, inventories, meta, nodes, parts, ports};
+use crate::catalog::{Kind, Record};
+use crate::node::parts::PartKind;
 use crate::node::{Node, NodeId, PortId, ProvisionState};
 
 /// How long a read waits for a connection.
@@ -105,6 +109,62 @@ impl Reader {
     ) -> Result<Vec<PortOfNode>, ReadError> {
         self.read(move |conn| conn.snapshot(|conn| ports::list(conn, filter, &page)))
             .await
+    }
+
+    /// One part of a node that is no port.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn part<T: PartKind>(
+        &self,
+        ident: Ident<Uuid>,
+    ) -> Result<Option<PartOfNode<T>>, ReadError> {
+        self.read(move |conn| parts::find(conn, &ident)).await
+    }
+
+    /// Parts of one kind by filter and page; sort keys as with [`Reader::nodes`].
+    ///
+    /// # Errors
+    /// `UnknownMarker` if no part has the marker's UUID.
+    pub async fn parts<T: PartKind>(
+        &self,
+        filter: PartFilter,
+        page: Page,
+    ) -> Result<Vec<PartOfNode<T>>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| parts::list(conn, filter, &page)))
+            .await
+    }
+
+    /// One object that stands for itself.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn record<T: Kind>(
+        &self,
+        ident: Ident<Uuid>,
+    ) -> Result<Option<Record<T>>, ReadError> {
+        self.read(move |conn| catalog::find(conn, &ident)).await
+    }
+
+    /// Objects of one kind by filter and page; sort keys as with [`Reader::nodes`].
+    ///
+    /// # Errors
+    /// `UnknownMarker` if no object has the marker's UUID.
+    pub async fn records<T: Kind>(
+        &self,
+        filter: RecordFilter,
+        page: Page,
+    ) -> Result<Vec<Record<T>>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| catalog::list(conn, filter, &page)))
+            .await
+    }
+
+    /// How many nodes are in each shard; those in none come first.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn count_by_shard(&self) -> Result<Vec<(Option<String>, u64)>, ReadError> {
+        self.read(nodes::count_by_shard).await
     }
 
     /// A node's history, oldest first unless the page goes backwards; the marker is the UUID of a line. There is no other order.

@@ -36,13 +36,18 @@ struct Read<T> {
     is: T,
 }
 
-fn write<T: Serialize>(form: u32, is: &T) -> String {
+pub(super) fn write<T: Serialize>(form: u32, is: &T) -> String {
     serde_json::to_string(&Written { form, is })
-        .expect("nodes and ports are plain data with text keys")
+        .expect("what is stored is plain data with text keys")
 }
 
 /// Reads a body of this form or an older one.
-fn read<T: DeserializeOwned>(newest: u32, kind: &str, id: &str, body: &str) -> Result<T, String> {
+pub(super) fn read<T: DeserializeOwned>(
+    newest: u32,
+    kind: &str,
+    id: &str,
+    body: &str,
+) -> Result<T, String> {
     let unreadable = |error| format!("the stored body of {kind} {id} can't be read: {error}");
     let Form { form } = serde_json::from_str(body).map_err(unreadable)?;
     if form > newest {
@@ -98,6 +103,7 @@ pub(super) struct NodeRow {
     description: Option<String>,
     shard: Option<String>,
     parent_node: Option<String>,
+    chassis_uuid: Option<String>,
     next_deadline: Option<i64>,
     waiting: bool,
     created_at: i64,
@@ -128,6 +134,7 @@ impl From<&Node> for NodeRow {
             description: attributes.description.as_deref().map(folded),
             shard: optional(attributes.shard.as_ref()),
             parent_node: optional(attributes.parent_node.as_ref()),
+            chassis_uuid: optional(attributes.chassis_uuid.as_ref()),
             next_deadline,
             waiting: next_deadline.is_some()
                 || node.open_command().is_some()
@@ -155,6 +162,7 @@ pub(super) struct PortRow {
     address: String,
     name: Option<String>,
     description: Option<String>,
+    portgroup_uuid: Option<String>,
     created_at: i64,
     updated_at: Option<i64>,
     body: String,
@@ -169,6 +177,7 @@ impl PortRow {
             address: text(&port.address),
             name: optional(port.name.as_ref()),
             description: port.description.as_deref().map(folded),
+            portgroup_uuid: port.portgroup_uuid.map(|group| group.to_string()),
             created_at: port.created_at.0,
             updated_at: port.updated_at.map(|at| at.0),
             body: write(PORT_FORM, port),

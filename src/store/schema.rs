@@ -21,6 +21,7 @@ diesel::table! {
         description -> Nullable<Text>,
         shard -> Nullable<Text>,
         parent_node -> Nullable<Text>,
+        chassis_uuid -> Nullable<Text>,
         next_deadline -> Nullable<BigInt>,
         waiting -> Bool,
         created_at -> BigInt,
@@ -37,6 +38,38 @@ diesel::table! {
         address -> Text,
         name -> Nullable<Text>,
         description -> Nullable<Text>,
+        portgroup_uuid -> Nullable<Text>,
+        created_at -> BigInt,
+        updated_at -> Nullable<BigInt>,
+        body -> Text,
+    }
+}
+
+diesel::table! {
+    parts (id) {
+        id -> Text,
+        seq -> BigInt,
+        kind -> Text,
+        node_id -> Text,
+        name -> Nullable<Text>,
+        claim -> Nullable<Text>,
+        created_at -> BigInt,
+        updated_at -> Nullable<BigInt>,
+        body -> Text,
+    }
+}
+
+diesel::table! {
+    catalog (id) {
+        id -> Text,
+        seq -> BigInt,
+        kind -> Text,
+        version -> BigInt,
+        name -> Nullable<Text>,
+        owner -> Nullable<Text>,
+        state -> Nullable<Text>,
+        resource_class -> Nullable<Text>,
+        node_id -> Nullable<Text>,
         created_at -> BigInt,
         updated_at -> Nullable<BigInt>,
         body -> Text,
@@ -87,4 +120,4 @@ diesel::table! {
 }
 
 diesel::joinable!(ports -> nodes (node_id));
-diesel::allow_tables_to_appear_in_same_query!(nodes, ports);
+diesel::allow_tables_to_appear_in_same_query!(nodes, ports, parts);

@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use uuid::Uuid;
 
+use super::catalog;
+use crate::catalog::{Kind, Record};
+use crate::node::parts::Part;
 use crate::node::{HistoryLine, Node, NodeId, Port, ProvisionState};
 use crate::timestamp::Timestamp;
 
@@ -16,6 +20,10 @@ pub struct Save {
     pub change: Change,
     /// The ports differ from those stored.
     pub ports_changed: bool,
+    /// Its port groups, volume connectors or volume targets differ from those stored.
+    pub parts_changed: bool,
+    /// What the change means for an allocation.
+    pub allocation: Option<AllocationLink>,
     /// What an inspection that has just ended has found.
     pub inventory: Option<Value>,
     /// Lines to add to its history, with the time they happened.
@@ -29,8 +37,55 @@ impl Save {
             node,
             change,
             ports_changed: false,
+            parts_changed: false,
+            allocation: None,
             inventory: None,
             history: Vec::new(),
+        }
+    }
+}
+
+/// What a change of a node means for an allocation; stored in the same commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AllocationLink {
+    /// The node was taken for it: it becomes active. Where it is gone, the node is not stored either.
+    Taken(Uuid),
+    /// It goes.
+    Ended(Uuid),
+}
+
+/// What one commit does to one object that stands for itself.
+#[derive(Debug, Clone)]
+pub struct RecordSave {
+    pub(super) row: catalog::Row,
+    /// What kind of change.
+    pub change: Change,
+}
+
+impl RecordSave {
+    /// A new object.
+    pub fn insert<T: Kind>(record: &Record<T>) -> RecordSave {
+        RecordSave {
+            row: catalog::Row::new(record),
+            change: Change::Insert,
+        }
+    }
+
+    /// An object in place of its version `from_version`.
+    pub fn update<T: Kind>(record: &Record<T>, from_version: u64) -> RecordSave {
+        RecordSave {
+            row: catalog::Row::new(record),
+            change: Change::Update { from_version },
+        }
+    }
+
+    /// This version of an object goes.
+    pub fn remove<T: Kind>(record: &Record<T>) -> RecordSave {
+        RecordSave {
+            row: catalog::Row::new(record),
+            change: Change::Remove {
+                from_version: record.version,
+            },
         }
     }
 }
@@ -38,14 +93,14 @@ impl Save {
 /// What kind of change a save is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The node is new.
+    /// It is new.
     Insert,
-    /// The node is there with this version, and becomes `node`.
+    /// It is there with this version, and becomes what is given.
     Update {
         /// The version that must be stored at the moment.
         from_version: u64,
     },
-    /// The node is there with this version, and goes, with its ports, commands and history.
+    /// It is there with this version, and goes; a node with its ports, commands and history.
     Remove {
         /// The version that must be stored at the moment.
         from_version: u64,
@@ -83,6 +138,7 @@ pub struct NodeFilter {
     pub shards: Option<Vec<String>>,
     pub sharded: Option<bool>,
     pub parent_node: Option<String>,
+    pub chassis_uuid: Option<String>,
     /// Without this and without `parent_node`, nodes that have a parent are left out.
     pub include_children: bool,
 }
@@ -93,6 +149,7 @@ pub struct NodeFilter {
 pub struct PortFilter {
     pub node: Option<NodeId>,
     pub address: Option<String>,
+    pub portgroup: Option<Uuid>,
     pub shards: Option<Vec<String>>,
     pub description_contains: Option<String>,
 }
@@ -103,7 +160,7 @@ pub struct Page {
     /// At most so many.
     pub limit: usize,
     /// Only what comes after the item with this UUID.
-    pub marker: Option<uuid::Uuid>,
+    pub marker: Option<Uuid>,
     /// Column to sort by, as spelled on the wire; none is the order of creation. Items that are equal in it stay in that order.
     pub sort_key: Option<String>,
     /// Backwards.
@@ -127,11 +184,54 @@ pub const NODE_SORT_KEYS: &[&str] = &[
 /// See [`NODE_SORT_KEYS`].
 pub const PORT_SORT_KEYS: &[&str] = &["uuid", "address", "name", "created_at", "updated_at"];
 
+/// See [`NODE_SORT_KEYS`].
+pub const PART_SORT_KEYS: &[&str] = &[
+    "uuid",
+    "name",
+    "address",
+    "connector_id",
+    "created_at",
+    "updated_at",
+];
+
+/// See [`NODE_SORT_KEYS`].
+pub const RECORD_SORT_KEYS: &[&str] = &[
+    "uuid",
+    "name",
+    "owner",
+    "state",
+    "resource_class",
+    "created_at",
+    "updated_at",
+];
+
+/// Which parts of nodes a list is about; all conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as on the wire")]
+pub struct PartFilter {
+    pub node: Option<NodeId>,
+    /// What no other part of its kind has: the address of a port group.
+    pub claim: Option<String>,
+    pub shards: Option<Vec<String>>,
+}
+
+/// Which objects a list is about; all conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "named as on the wire")]
+pub struct RecordFilter {
+    /// Any of these.
+    pub names: Option<Vec<String>>,
+    pub owner: Option<String>,
+    pub state: Option<String>,
+    pub resource_class: Option<String>,
+    pub node: Option<NodeId>,
+}
+
 /// One stored line of a node's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryEntry {
     /// Its UUID.
-    pub id: uuid::Uuid,
+    pub id: Uuid,
     /// When it happened.
     pub at: Timestamp,
     /// The name of the conductor that wrote it.
@@ -168,6 +268,15 @@ pub struct PortOfNode {
     pub port: Port,
 }
 
+/// Another part than a port, and the node it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartOfNode<T> {
+    /// The node.
+    pub node: NodeId,
+    /// The part.
+    pub part: Part<T>,
+}
+
 /// Why something could not be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SaveError {
@@ -177,6 +286,20 @@ pub enum SaveError {
         field: &'static str,
         /// The value.
         value: String,
+    },
+    /// Something that the change depends on is not there any more.
+    Gone {
+        /// What, at the beginning of a sentence.
+        what: &'static str,
+        /// Its UUID.
+        id: Uuid,
+    },
+    /// It can't go as long as others name it.
+    InUse {
+        /// What.
+        what: String,
+        /// By whom.
+        by: String,
     },
     /// The stored version is another one: somebody else owns the node now, or it is gone.
     VersionConflict,

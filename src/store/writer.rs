@@ -18,9 +18,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connection::{AnyConnection, Place};
 use super::fault::{Fault, explain, is_outage};
-use super::queue::{self, Job, SaveAnswer, Writer};
+use super::queue::{self, Job, SaveAnswer, Task, Writer};
 use super::types::{Change, Save, SaveError};
-use super::{commands, history, inventories, meta, nodes, ports};
+use super::{catalog, commands, history, inventories, meta, nodes, parts, ports};
 
 /// The most saves in one commit: beyond it the delay grows and the throughput doesn't.
 pub const SAVES_PER_COMMIT: usize = 256;
@@ -139,6 +139,8 @@ pub(super) fn start(start: Start) -> Result<(Writer, WriterHandle), String> {
 struct Seqs {
     nodes: i64,
     ports: i64,
+    parts: i64,
+    catalog: i64,
 }
 
 impl Seqs {
@@ -146,6 +148,8 @@ impl Seqs {
         Ok(Seqs {
             nodes: nodes::last_seq(conn)?,
             ports: ports::last_seq(conn)?,
+            parts: parts::last_seq(conn)?,
+            catalog: catalog::last_seq(conn)?,
         })
     }
 }
@@ -210,7 +214,7 @@ impl Thread {
         }
     }
 
-    fn save_all(&mut self, batch: Vec<(Box<Save>, SaveAnswer)>) {
+    fn save_all(&mut self, batch: Vec<(Task, SaveAnswer)>) {
         if batch.is_empty() {
             return;
         }
@@ -332,7 +336,7 @@ fn store_together(
     seqs: &mut Seqs,
     host: &str,
     place: &Place,
-    saves: &[Box<Save>],
+    saves: &[Task],
 ) -> Result<Option<Vec<Result<(), SaveError>>>, Outage> {
     conn.begin_write().map_err(|error| Outage {
         why: explain(place, &error),
@@ -372,7 +376,7 @@ fn store_each(
     seqs: &mut Seqs,
     host: &str,
     place: &Place,
-    saves: &[Box<Save>],
+    saves: &[Task],
 ) -> Outcome {
     conn.begin_write().map_err(|error| Outage {
         why: explain(place, &error),
@@ -392,7 +396,12 @@ fn store_each(
                         is_before_commit: true,
                     });
                 }
-                tracing::error!(node.id = %save.node.id, why, "not stored");
+                match save {
+                    Task::Node(save) => {
+                        tracing::error!(node.id = %save.node.id, why, "not stored");
+                    }
+                    Task::Record(_) => tracing::error!(why, "an object was not stored"),
+                }
                 results.push(Err(SaveError::Unavailable(why)));
             }
         }
@@ -402,25 +411,55 @@ fn store_each(
 }
 
 /// Carries out one save. After `VersionConflict` nothing of it was written; after any other fault some of it may have been.
-fn apply(conn: &mut AnyConnection, seqs: &mut Seqs, host: &str, save: &Save) -> Result<(), Fault> {
+fn apply(conn: &mut AnyConnection, seqs: &mut Seqs, host: &str, task: &Task) -> Result<(), Fault> {
+    match task {
+        Task::Node(save) => apply_node(conn, seqs, host, save),
+        Task::Record(save) => catalog::save(conn, save, || {
+            seqs.catalog += 1;
+            seqs.catalog
+        }),
+    }
+}
+
+fn apply_node(
+    conn: &mut AnyConnection,
+    seqs: &mut Seqs,
+    host: &str,
+    save: &Save,
+) -> Result<(), Fault> {
     let node = &*save.node;
-    let has_new_ports = match save.change {
+    let (has_new_ports, has_new_parts) = match save.change {
         Change::Insert => {
             seqs.nodes += 1;
             nodes::insert(conn, node, seqs.nodes)?;
-            !node.ports.is_empty()
+            (!node.ports.is_empty(), parts::has_any(node))
         }
         Change::Update { from_version } => {
             nodes::update(conn, node, from_version)?;
-            save.ports_changed
+            (save.ports_changed, save.parts_changed)
         }
-        Change::Remove { from_version } => return nodes::remove(conn, node.id, from_version),
+        Change::Remove { from_version } => {
+            nodes::remove(conn, node.id, from_version)?;
+            return match save.allocation {
+                Some(link) => catalog::link(conn, node, link),
+                None => Ok(()),
+            };
+        }
     };
     if has_new_ports {
         ports::replace(conn, node, || {
             seqs.ports += 1;
             seqs.ports
         })?;
+    }
+    if has_new_parts {
+        parts::replace(conn, node, || {
+            seqs.parts += 1;
+            seqs.parts
+        })?;
+    }
+    if let Some(link) = save.allocation {
+        catalog::link(conn, node, link)?;
     }
     commands::save(conn, node)?;
     if let Some(inventory) = &save.inventory {

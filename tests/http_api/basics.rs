@@ -102,7 +102,7 @@ async fn unknown_paths_and_methods_are_routing_failures_without_versions() {
         "/v2",
         "/v1/nothing",
         "/v1/nodes/n/nothing",
-        "/v1/chassis",
+        "/v1/racks",
         "/v1/nodes/n/states/nothing",
     ] {
         let answer = server.get(path).await.has_status(404);

@@ -314,11 +314,11 @@ fn ten_thousand_waiting_nodes_are_read_with_their_ports() {
             "INSERT INTO nodes SELECT printf('00000000-0000-0000-0000-%012d', value), seq + value, version, NULL, NULL, \
              instance_name, driver, provision_state, power_state, maintenance, fault, resource_class, conductor_group, owner, \
              lessee, retired, description, shard, parent_node, value, 1, created_at, updated_at, \
-             replace(body, (SELECT id FROM nodes), printf('00000000-0000-0000-0000-%012d', value)) \
+             replace(body, (SELECT id FROM nodes), printf('00000000-0000-0000-0000-%012d', value)), NULL \
              FROM nodes, (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 10000) SELECT value FROM n)",
         );
         raw.run(
-            "INSERT INTO ports SELECT id, seq + 1, id, 'mac of ' || id, NULL, NULL, 0, NULL, (SELECT body FROM ports) FROM nodes WHERE waiting",
+            "INSERT INTO ports SELECT id, seq + 1, id, 'mac of ' || id, NULL, NULL, 0, NULL, (SELECT body FROM ports), NULL FROM nodes WHERE waiting",
         );
         assert_eq!(raw.count("nodes"), "10001");
         let began = std::time::Instant::now();

@@ -41,7 +41,7 @@ use crate::node::{
     Event, Node, NodeId, Now, Outcome, Refused, Reply, Step, TokenMatch, is_sign_of_life, step,
 };
 use crate::retry::Pauses;
-use crate::store::{Change, Save};
+use crate::store::{AllocationLink, Change, Save};
 use crate::timestamp::Timestamp;
 
 /// An event, and who waits for what becomes of it.
@@ -252,6 +252,10 @@ impl NodeActor {
         };
         let save = Save {
             ports_changed: node.ports != before.ports,
+            parts_changed: node.portgroups != before.portgroups
+                || node.volume_connectors != before.volume_connectors
+                || node.volume_targets != before.volume_targets,
+            allocation: allocation_link(&before, &node, step.removed),
             inventory: step.inventory,
             history: step
                 .history
@@ -405,6 +409,15 @@ impl NodeActor {
         } else {
             tracing::debug!(node.id = %self.id, node.provision_state = %state, event, outcome, "step");
         }
+    }
+}
+
+/// What a change of the node means for an allocation.
+fn allocation_link(before: &Node, after: &Node, removed: bool) -> Option<AllocationLink> {
+    match (before.allocation, after.allocation) {
+        (Some(ended), now) if removed || now.is_none() => Some(AllocationLink::Ended(ended)),
+        (None, Some(taken)) => Some(AllocationLink::Taken(taken)),
+        _ => None,
     }
 }
 

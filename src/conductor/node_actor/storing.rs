@@ -116,17 +116,7 @@ impl NodeActor {
         context: &mut Context<Self>,
     ) {
         tracing::warn!(node.id = %self.id, error = ?error, "a change could not be stored");
-        let told = match &error {
-            SaveError::Duplicate { field, value } => DeliverError::Duplicate {
-                field,
-                value: value.clone(),
-            },
-            SaveError::Overloaded => DeliverError::Overloaded { retry_after_s: 1 },
-            SaveError::VersionConflict => DeliverError::Unavailable(
-                "the node was changed by somebody else in the same moment; try again".to_owned(),
-            ),
-            SaveError::Unavailable(why) => DeliverError::Unavailable(why.clone()),
-        };
+        let told = DeliverError::from(error.clone());
         let version = self.stored_version;
         match caller {
             Caller::Waiting(reply_to) => {
@@ -136,7 +126,10 @@ impl NodeActor {
                         let event = None;
                         self.load(Then::Retry { version, event }, context);
                     }
-                    SaveError::Duplicate { .. } | SaveError::Overloaded => {}
+                    SaveError::Duplicate { .. }
+                    | SaveError::Gone { .. }
+                    | SaveError::InUse { .. }
+                    | SaveError::Overloaded => {}
                 }
             }
             Caller::Nobody(event) => {

@@ -11,7 +11,9 @@ pub mod endpoint;
 mod find;
 mod hardware;
 mod nodes;
+mod objects;
 pub mod parameter;
+mod parts;
 mod ports;
 mod server;
 
@@ -24,6 +26,8 @@ const TABLES: &[&[Endpoint]] = &[
     nodes::ENDPOINTS,
     hardware::ENDPOINTS,
     ports::ENDPOINTS,
+    parts::ENDPOINTS,
+    objects::ENDPOINTS,
     drivers::ENDPOINTS,
 ];
 

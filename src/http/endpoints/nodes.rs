@@ -2,7 +2,9 @@
 
 use super::endpoint::{Endpoint, TooOld, delete, get, patch, post, put};
 use super::parameter::{DETAIL, FIELDS, Holds, PAGE, Parameter, parameter};
-use crate::http::{commands, history, maintenance, nodes, ports, power, provision, validate};
+use crate::http::{
+    commands, history, maintenance, nodes, ports, power, provision, shards, traits, validate,
+};
 
 /// The filters of node lists.
 pub const FILTERS: &[Parameter] = &[
@@ -274,11 +276,58 @@ pub const ENDPOINTS: &[Endpoint] = &[
     get(
         "/v1/nodes/{node}/traits",
         "Lists the traits of a node.",
-        |r, of| Box::pin(nodes::traits(r, of.first())),
+        |r, of| Box::pin(traits::list(r, of.first())),
     )
     .since(37)
     .too_old(TooOld::NotAcceptable("traits"))
     .shows("Traits"),
+    put(
+        "/v1/nodes/{node}/traits",
+        "Sets the traits of a node.",
+        |r, of| Box::pin(traits::replace(r, of.first())),
+    )
+    .since(37)
+    .too_old(TooOld::NotAcceptable("traits"))
+    .takes("Traits")
+    .status(204)
+    .errors(&[409]),
+    delete(
+        "/v1/nodes/{node}/traits",
+        "Takes all traits off a node.",
+        |r, of| Box::pin(traits::remove(r, of.first(), None)),
+    )
+    .since(37)
+    .too_old(TooOld::NotAcceptable("traits"))
+    .errors(&[409]),
+    put(
+        "/v1/nodes/{node}/traits/{trait}",
+        "Gives a node one more trait.",
+        |r, of| Box::pin(traits::add(r, of.first(), of.second())),
+    )
+    .since(37)
+    .too_old(TooOld::NotAcceptable("traits"))
+    .status(204)
+    .errors(&[409]),
+    delete(
+        "/v1/nodes/{node}/traits/{trait}",
+        "Takes one trait off a node.",
+        |r, of| Box::pin(traits::remove(r, of.first(), Some(of.second()))),
+    )
+    .since(37)
+    .too_old(TooOld::NotAcceptable("traits"))
+    .errors(&[409]),
+    get(
+        "/v1/nodes/{node}/children",
+        "Lists the nodes that are parts of a node.",
+        |r, of| Box::pin(nodes::children(r, of.first())),
+    )
+    .since(83)
+    .shows("Children"),
+    get("/v1/shards", "How many nodes each shard has.", |r, _| {
+        Box::pin(shards::list(r))
+    })
+    .since(82)
+    .shows("Shards"),
     get(
         "/v1/nodes/{node}/inventory",
         "What the last inspection found.",

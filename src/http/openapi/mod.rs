@@ -7,6 +7,7 @@
 //! ```
 
 mod by_hand;
+mod objects;
 mod paths;
 pub mod resources;
 mod schemas;

@@ -1,7 +1,14 @@
 //! The tables of fields that the document and the checks of versions go through: one line per kind of thing.
 
+#[cfg(test)]
+use super::objects;
+use crate::catalog::{Allocation, Chassis, DeployTemplate, InspectionRule, Runbook};
+use crate::http::objects::Served as _;
+use crate::http::parts::Served as _;
 use crate::http::view::{NODE_FIELDS, PORT_FIELDS, Shown};
 use crate::http::{bios, conductors, history};
+use crate::node::portgroups::Portgroup;
+use crate::node::volume::{VolumeConnector, VolumeTarget};
 #[cfg(test)]
 use crate::node::{attributes, ports};
 
@@ -35,6 +42,18 @@ pub fn resources() -> Vec<Resource> {
         resource("BiosSetting", "bios", bios::BIOS_FIELDS),
         resource("FirmwareComponent", "firmware", bios::FIRMWARE_FIELDS),
         resource("Conductor", "conductor", conductors::FIELDS),
+        resource("Chassis", "chassis", Chassis::SHOWN),
+        resource("DeployTemplate", "deploy_template", DeployTemplate::SHOWN),
+        resource("Runbook", "runbook", Runbook::SHOWN),
+        resource("InspectionRule", "inspection_rule", InspectionRule::SHOWN),
+        resource("Allocation", "allocation", Allocation::SHOWN),
+        resource("Portgroup", "portgroup", Portgroup::SHOWN),
+        resource(
+            "VolumeConnector",
+            "volume_connector",
+            VolumeConnector::SHOWN,
+        ),
+        resource("VolumeTarget", "volume_target", VolumeTarget::SHOWN),
     ]
 }
 
@@ -44,8 +63,13 @@ pub fn settable() -> Vec<(&'static str, Vec<(&'static str, u16)>)> {
     let of_nodes = attributes::FIELDS
         .iter()
         .map(|field| (field.name, field.since));
-    vec![
+    let mut all = vec![
         ("node", of_nodes.collect()),
         ("port", ports::FIELDS.to_vec()),
-    ]
+    ];
+    all.extend(objects::settable().into_iter().map(|(_, prefix, fields)| {
+        let fields = fields.iter().map(|field| (field.name, field.since));
+        (prefix, fields.collect())
+    }));
+    all
 }

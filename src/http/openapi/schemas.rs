@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::by_hand;
 use super::resources::{Resource, resources};
+use super::{by_hand, objects};
 use crate::node::attributes::{self, Kind};
 use crate::node::ports;
 
@@ -18,6 +18,7 @@ pub fn schemas() -> Map<String, Value> {
     for (name, schema) in by_hand::documents()
         .into_iter()
         .chain(by_hand::of_machines())
+        .chain(objects::documents())
     {
         schemas.insert(name.to_owned(), schema);
     }
@@ -102,7 +103,7 @@ pub fn kind_of(name: &str) -> Value {
     }
 }
 
-fn document(properties: &Map<String, Value>, required: &[&str]) -> Value {
+pub fn document(properties: &Map<String, Value>, required: &[&str]) -> Value {
     json!({
         "type": "object",
         "properties": properties,

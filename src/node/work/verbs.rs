@@ -15,6 +15,7 @@ use crate::node::provision::Verb;
 use crate::node::refused::Refused;
 use crate::node::state::{DriverRequest, Node, Provision};
 use crate::node::steps::WorkStep;
+use crate::node::traits::check_instance_traits;
 use crate::node::turn::Turn;
 
 /// `active` and `rebuild`
@@ -48,6 +49,9 @@ pub(in crate::node) fn deploy(mut turn: Turn<'_>, verb: Verb, options: Provision
             field: "instance_info".to_owned(),
             problem: problems.join("; "),
         });
+    }
+    if let Err(why) = check_instance_traits(&turn.node) {
+        return turn.refuse(why);
     }
     let mut steps = options.template_steps;
     steps.extend(options.steps);
