@@ -33,113 +33,29 @@ CHECKS = (
 )
 # As many endpoints should have answered that all went well.
 REACHED_MIN = 80
-FIRST = "11111111-1111-4111-8111-111111111111"
-SECOND = "22222222-2222-4222-8222-222222222222"
-STEP = {"interface": "deploy", "step": "burn_in", "args": {}}
-# What is there when it begins, in order. What schemathesis.toml has for removing has names of its own.
-THINGS = [
-    ("chassis", {"uuid": "a1111111-1111-4111-8111-111111111111"}),
-    ("chassis", {"uuid": "a2222222-2222-4222-8222-222222222222"}),
-    ("nodes", {"uuid": FIRST, "driver": "fake-hardware", "name": "fuzz~1"}),
-    ("nodes", {"uuid": SECOND, "driver": "fake-hardware", "name": "fuzz~2"}),
-    (
-        "nodes",
-        {
-            "uuid": "33333333-3333-4333-8333-333333333333",
-            "driver": "fake-hardware",
-            "maintenance": True,
-            "parent_node": FIRST,
-            "chassis_uuid": "a1111111-1111-4111-8111-111111111111",
-        },
-    ),
-    ("nodes", {"uuid": "55555555-5555-4555-8555-555555555555", "driver": "fake-hardware"}),
-    ("portgroups", {"uuid": "b1111111-1111-4111-8111-111111111111", "node_uuid": FIRST}),
-    ("portgroups", {"uuid": "b2222222-2222-4222-8222-222222222222", "node_uuid": FIRST}),
-    (
-        "ports",
-        {
-            "uuid": "44444444-4444-4444-8444-444444444444",
-            "node_uuid": FIRST,
-            "address": "52:54:00:00:00:01",
-            "name": "port~1",
-        },
-    ),
-    (
-        "ports",
-        {
-            "uuid": "66666666-6666-4666-8666-666666666666",
-            "node_uuid": FIRST,
-            "address": "52:54:00:00:00:02",
-        },
-    ),
-    (
-        "deploy_templates",
-        {
-            "uuid": "c1111111-1111-4111-8111-111111111111",
-            "name": "CUSTOM_ONE",
-            "steps": [STEP | {"priority": 10}],
-        },
-    ),
-    (
-        "deploy_templates",
-        {
-            "uuid": "c2222222-2222-4222-8222-222222222222",
-            "name": "CUSTOM_TWO",
-            "steps": [STEP | {"priority": 10}],
-        },
-    ),
-    (
-        "runbooks",
-        {
-            "uuid": "d1111111-1111-4111-8111-111111111111",
-            "name": "CUSTOM_ONE",
-            "steps": [STEP | {"order": 1}],
-        },
-    ),
-    (
-        "runbooks",
-        {
-            "uuid": "d2222222-2222-4222-8222-222222222222",
-            "name": "CUSTOM_TWO",
-            "steps": [STEP | {"order": 1}],
-        },
-    ),
-    (
-        "inspection_rules",
-        {
-            "uuid": "e1111111-1111-4111-8111-111111111111",
-            "actions": [{"op": "set-attribute", "args": {"path": "/extra/a", "value": 1}}],
-        },
-    ),
-    (
-        "inspection_rules",
-        {
-            "uuid": "e2222222-2222-4222-8222-222222222222",
-            "actions": [{"op": "set-attribute", "args": {"path": "/extra/a", "value": 1}}],
-        },
-    ),
-    ("allocations", {"uuid": "f1111111-1111-4111-8111-111111111111", "resource_class": "none"}),
-    ("allocations", {"uuid": "f2222222-2222-4222-8222-222222222222", "resource_class": "none"}),
-    (
-        "volume/connectors",
-        {
-            "uuid": "77777777-7777-4777-8777-777777777777",
-            "node_uuid": FIRST,
-            "type": "iqn",
-            "connector_id": "iqn.2017-07.org.example:1",
-        },
-    ),
-    (
-        "volume/targets",
-        {
-            "uuid": "88888888-8888-4888-8888-888888888888",
-            "node_uuid": FIRST,
-            "volume_type": "iscsi",
-            "volume_id": "one",
-            "boot_index": 0,
-        },
-    ),
-]
+NODES = {
+    "11111111-1111-4111-8111-111111111111": {"name": "fuzz~1"},
+    "22222222-2222-4222-8222-222222222222": {"name": "fuzz~2", "resource_class": "large"},
+    "33333333-3333-4333-8333-333333333333": {"maintenance": True},
+    "55555555-5555-4555-8555-555555555555": {},
+}
+PORTS = {
+    "44444444-4444-4444-8444-444444444444": {"name": "port~1", "address": "52:54:00:00:00:01"},
+    "66666666-6666-4666-8666-666666666666": {"address": "52:54:00:00:00:02"},
+}
+# What stands beside nodes and ports: where it is made, and what of. The ones to be removed begin with 9.
+STEP = {"interface": "bios", "step": "apply", "args": {}}
+NODE = next(iter(NODES))
+OTHERS = {
+    "chassis": [{}, {}],
+    "deploy_templates": [{"name": "CUSTOM_A", "steps": [STEP | {"priority": 1}]}, {"name": "CUSTOM_B", "steps": [STEP | {"priority": 1}]}],
+    "runbooks": [{"name": "CUSTOM_A", "steps": [STEP | {"order": 1}]}, {"name": "CUSTOM_B", "steps": [STEP | {"order": 1}]}],
+    "inspection_rules": [{"actions": [{"op": "fail", "args": {"msg": "m"}}]}] * 2,
+    "allocations": [{"name": "web", "resource_class": "large"}, {"resource_class": "large"}],
+    "portgroups": [{"name": "bond0", "node_uuid": NODE}, {"node_uuid": NODE}],
+    "volume/connectors": [{"node_uuid": NODE, "type": "iqn", "connector_id": f"iqn.{n}"} for n in (1, 2)],
+    "volume/targets": [{"node_uuid": NODE, "volume_type": "iscsi", "volume_id": "v", "boot_index": n} for n in (1, 2)],
+}
 
 
 def ask(url, method="GET", body=None):
@@ -164,10 +80,16 @@ def wait_until_ready(url, server):
             time.sleep(0.1)
 
 
-def make_things(url):
-    for kind, document in THINGS:
-        ask(f"{url}/v1/{kind}", "POST", document)
-    ask(f"{url}/v1/nodes/{SECOND}/states/provision", "PUT", {"target": "manage"})
+def enrol(url):
+    for uuid, more in NODES.items():
+        ask(f"{url}/v1/nodes", "POST", {"uuid": uuid, "driver": "fake-hardware", **more})
+    for uuid, more in PORTS.items():
+        ask(f"{url}/v1/ports", "POST", {"uuid": uuid, "node_uuid": NODE, **more})
+    for number, (place, documents) in enumerate(OTHERS.items()):
+        for first, document in zip("79", documents):
+            uuid = f"{first * 8}-{first * 4}-4777-8777-{number:012}"
+            ask(f"{url}/v1/{place}", "POST", {"uuid": uuid, **document})
+    ask(f"{url}/v1/nodes/fuzz~2/states/provision", "PUT", {"target": "manage"})
 
 
 def search(url, seconds, *options, before=()):
@@ -218,7 +140,7 @@ def main():
         server = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=folder)
         try:
             wait_until_ready(url, server)
-            make_things(url)
+            enrol(url)
             # Most with all there is and names of what is there; some with any version and any name.
             names = f"--config-file={HERE / 'schemathesis.toml'}"
             latest = f"--header={VERSION}: latest"
