@@ -35,7 +35,7 @@ impl Conductor {
         let settings = format!(
             "[api]\nlisten = \"127.0.0.1:{port}\"\nworkers = 1\n\
              [database]\nurl = \"sqlite://{}/upbeat.db\"\n\
-             [conductor]\nhost = \"conductor-1\"\ndeploy_callback_timeout = {silence}\nsoft_power_off_wait = 5\n\
+             [conductor]\nhost = \"conductor-1\"\nautomated_clean = false\ndeploy_callback_timeout = {silence}\nsoft_power_off_wait = 5\n\
              default_boot_mode = \"bios\"\n\
              [agent]\nheartbeat_timeout = 2\npoll_interval_max = 1\nrequire_tls = {require_tls}\n\
              connect_timeout = 2\ncommand_timeout = 5\ncallback_networks = [\"127.0.0.0/8\"]\n",

@@ -60,6 +60,20 @@ fn put_work(info: &mut Object, work: &Work) {
     if work.kind == WorkKind::Deploy {
         put("deploy_boot_mode".to_owned(), json!(work.boot_mode.name()));
     }
+    if of == StepsOf::Clean {
+        for (key, value) in [
+            ("agent_erase_devices_iterations", json!(1)),
+            ("agent_erase_devices_zeroize", json!(true)),
+            ("agent_continue_if_secure_erase_failed", json!(false)),
+            ("agent_continue_if_ata_erase_failed", json!(false)),
+            ("agent_enable_nvme_secure_erase", json!(true)),
+            ("agent_enable_ata_secure_erase", json!(true)),
+            ("disk_erasure_concurrency", json!(4)),
+            ("agent_erase_skip_read_only", json!(false)),
+        ] {
+            put(key.to_owned(), value);
+        }
+    }
     if !work.hardware_manager_version.is_null() {
         put(
             "hardware_manager_version".to_owned(),

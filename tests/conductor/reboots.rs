@@ -10,7 +10,7 @@ use crate::support::site::MAC;
 async fn a_step_that_reboots_the_machine_is_followed_by_the_next_one_on_the_agent_that_comes() {
     let site = site().await;
     let uuid = site.node(Value::Null).await;
-    let wanted = json!({"interface": "bios", "step": "apply_configuration", "priority": 95, "args": {"settings": []}});
+    let wanted = json!({"interface": "deploy", "step": "tune_disks", "priority": 95, "args": {}});
     let wish = json!({"target": "active", "deploy_steps": [wanted]});
     site.api.ask_with(&uuid, wish).await;
     site.api.reaches(&uuid, "wait call-back").await;
@@ -19,12 +19,12 @@ async fn a_step_that_reboots_the_machine_is_followed_by_the_next_one_on_the_agen
     let old_token = before.arrives(&site.api, MAC, &uuid).await;
     let asked = before.command("deploy.get_deploy_steps").await;
     let offered = json!({
-        "interface": "bios", "step": "apply_configuration", "priority": 0, "reboot_requested": true,
+        "interface": "deploy", "step": "tune_disks", "priority": 0, "reboot_requested": true,
     });
     let steps = json!({"deploy_steps": {"manager": [offered]}, "hardware_manager_version": {"manager": "1"}});
     before.take(asked, "SUCCEEDED", steps);
     let asked = before.command("deploy.execute_deploy_step").await;
-    assert_eq!(asked.body["params"]["step"]["step"], "apply_configuration");
+    assert_eq!(asked.body["params"]["step"]["step"], "tune_disks");
     before.take(asked, "SUCCEEDED", json!({}));
     site.api
         .node_when(&uuid, "without its agent", |node| {

@@ -95,6 +95,7 @@ impl Conductor {
              url = \"sqlite://{}/upbeat.db\"\n\
              [conductor]\n\
              soft_power_off_wait = 2\n\
+             automated_clean = false\n\
              deploy_callback_timeout = {deploy_callback_timeout}\n\
              [agent]\n\
              heartbeat_timeout = {heartbeat_timeout}\n\

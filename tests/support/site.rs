@@ -17,14 +17,22 @@ use super::api::{Api, LIMIT, eventually};
 
 pub const MAC: &str = "52:54:00:aa:00:01";
 
-/// Limits that suit tests: an agent may be silent for 3 s.
+/// Limits that suit tests: an agent may be silent for 3 s. Nodes are not cleaned unless they say so.
 pub fn quick_config(folder: &TempDir) -> Config {
     let mut config = Config::default();
     config.database.url = format!("sqlite://{}", folder.path().join("upbeat.db").display());
     config.api.listen = "127.0.0.1:0".parse().unwrap();
     config.api.workers = 1;
     config.conductor.host = Some("conductor-1".to_owned());
-    config.conductor.deploy_callback_timeout = 3;
+    config.conductor.automated_clean = false;
+    for timeout in [
+        &mut config.conductor.deploy_callback_timeout,
+        &mut config.conductor.clean_callback_timeout,
+        &mut config.conductor.service_callback_timeout,
+        &mut config.conductor.rescue_callback_timeout,
+    ] {
+        *timeout = 3;
+    }
     config.conductor.soft_power_off_wait = 5;
     config.conductor.default_boot_mode = BootMode::Bios;
     config.agent.heartbeat_timeout = 2;
