@@ -41,6 +41,19 @@ PORTS = {
     "44444444-4444-4444-8444-444444444444": {"name": "port~1", "address": "52:54:00:00:00:01"},
     "66666666-6666-4666-8666-666666666666": {"address": "52:54:00:00:00:02"},
 }
+# What stands beside nodes and ports: where it is made, and what of. The ones to be removed begin with 9.
+STEP = {"interface": "bios", "step": "apply", "args": {}}
+NODE = next(iter(NODES))
+OTHERS = {
+    "chassis": [{}, {}],
+    "deploy_templates": [{"name": "CUSTOM_A", "steps": [STEP | {"priority": 1}]}, {"name": "CUSTOM_B", "steps": [STEP | {"priority": 1}]}],
+    "runbooks": [{"name": "CUSTOM_A", "steps": [STEP | {"order": 1}]}, {"name": "CUSTOM_B", "steps": [STEP | {"order": 1}]}],
+    "inspection_rules": [{"actions": [{"op": "fail", "args": {"msg": "m"}}]}] * 2,
+    "allocations": [{"name": "web", "resource_class": "large"}, {"resource_class": "large"}],
+    "portgroups": [{"name": "bond0", "node_uuid": NODE}, {"node_uuid": NODE}],
+    "volume/connectors": [{"node_uuid": NODE, "type": "iqn", "connector_id": f"iqn.{n}"} for n in (1, 2)],
+    "volume/targets": [{"node_uuid": NODE, "volume_type": "iscsi", "volume_id": "v", "boot_index": n} for n in (1, 2)],
+}
 
 
 def ask(url, method="GET", body=None):
@@ -71,6 +84,10 @@ def enrol(url):
     for uuid, more in PORTS.items():
         node = next(iter(NODES))
         ask(f"{url}/v1/ports", "POST", {"uuid": uuid, "node_uuid": node, **more})
+    for number, (place, documents) in enumerate(OTHERS.items()):
+        for first, document in zip("79", documents):
+            uuid = f"{first * 8}-{first * 4}-4777-8777-{number:012}"
+            ask(f"{url}/v1/{place}", "POST", {"uuid": uuid, **document})
     ask(f"{url}/v1/nodes/fuzz~2/states/provision", "PUT", {"target": "manage"})
 
 
