@@ -286,6 +286,11 @@ fn reboot_to_ramdisk(mut turn: Turn<'_>) -> Step {
     if let Some(work) = work_of_mut(&mut turn) {
         work.current += 1;
     }
+    boot_ramdisk(turn)
+}
+
+/// The machine boots the ramdisk anew; the agent that then comes goes on where the work is.
+pub(in crate::node) fn boot_ramdisk(mut turn: Turn<'_>) -> Step {
     turn.forget_agent();
     enter(&mut turn, WorkPhase::Booting);
     turn.call_driver(DriverRequest::RebootToRamdisk);

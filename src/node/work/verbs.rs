@@ -229,6 +229,10 @@ pub(in crate::node) fn unhold(mut turn: Turn<'_>) -> Step {
     let Some(work) = work_of(&turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
+    if turn.node.driver_call.is_some() {
+        let state = work.state();
+        return turn.refuse(Refused::Busy { state });
+    }
     let is_without_ramdisk = work.is_without_ramdisk;
     enter(&mut turn, WorkPhase::AwaitingAgent);
     if !is_without_ramdisk {

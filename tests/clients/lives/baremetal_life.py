@@ -180,7 +180,8 @@ def hold(life, cli):
     cli.do(f"node service life --service-steps {wanted}")
     cli.wait_for("life", provision_state="service hold")
     cli.do("node unhold life")
-    cli.wait_for("life", provision_state="active", service_step={}, last_error=None)
+    cli.wait_for("life", provision_state="active")
+    cli.show("node show life", service_step={}, last_error=None)
 
 
 def power(life, cli):

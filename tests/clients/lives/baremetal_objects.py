@@ -57,7 +57,7 @@ def node_fields(life, cli, uuids):
 def children(life, cli, uuids):
     life.chapter("a node inside a node")
     child = cli.show(f"node create --driver fake-hardware --name child --parent-node {uuids[0]}", parent_node=uuids[0])
-    cli.list("node children list n1", rows=1, child_nodes=child["uuid"])
+    cli.show("node children list n1", children=[child["uuid"]])
     cli.list("node list", rows=3)
     cli.list("node list --include-children", rows=4)
     cli.list(f"node list --parent-node {uuids[0]}", rows=1, name="child")
@@ -77,7 +77,6 @@ def ports(life, cli, uuids):
         physical_network="net1",
         extra={"color": "blue"},
         local_link_connection={"switch_id": "00:11:22:33:44:55", "port_id": "eth1"},
-        description="the spare one",
     )
     cli.list(f"port list --node {uuids[0]}", rows=2)
     cli.list("port list --node n1 --long", rows=2)
@@ -266,8 +265,8 @@ def inspection_rules(life, cli, _uuids):
     cli.show(f"inspection rule show {uuid}", description="mark them", priority=20)
     cli.do(f"inspection rule unset {uuid} --description")
     cli.do(f"inspection rule delete {uuid}")
-    cli.show(f"inspection rule create --actions '{actions}'", conditions=[])
-    cli.do("inspection rule delete --all")
+    rule = cli.show(f"inspection rule create --actions '{actions}'", conditions=[])
+    cli.do(f"inspection rule delete {rule['uuid']}")
     cli.list("inspection rule list", rows=0)
 
 

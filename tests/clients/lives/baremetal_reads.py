@@ -121,7 +121,7 @@ def history(life, cli, _uuid):
     if events:
         cli.show(f"node history get seen {events[0]['uuid']}", uuid=events[0]["uuid"], must=False)
     cli.refused("node inventory save seen", Has("404"))
-    cli.list("node children list seen", rows=0, must=False)
+    cli.show("node children list seen", children=None)
 
 
 def empty_lists(life, cli, _uuid):
