@@ -46,3 +46,5 @@ mod secrets;
 mod server;
 #[path = "http_api/versions.rs"]
 mod versions;
+#[path = "http_api/written_steps.rs"]
+mod written_steps;

@@ -137,6 +137,9 @@ impl World<'_> {
                 next = self.random.around(rest / 4);
             }
             S::CleanHold | S::DeployHold | S::ServiceHold => {
+                if disturbs {
+                    self.operator_asks(Event::power(PowerRequest::Reboot));
+                }
                 self.operator_asks(verb(Verb::Unhold));
                 next = 60_000;
             }
