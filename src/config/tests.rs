@@ -323,3 +323,31 @@ fn the_longest_times_there_may_be_do_not_overflow() {
     );
     assert_eq!(now.deadline(0), None);
 }
+
+#[test]
+fn agents_are_listened_to_somewhere_else_or_not_at_all() {
+    let api = |more: &str| format!("[api]\nlisten = \"127.0.0.1:6385\"\n{more}");
+    let config = load_text(&api("agent_listen = \"0.0.0.0:6386\"")).unwrap();
+    // Nothing that wants a password is there.
+    assert_eq!(
+        config.api.agent_listen,
+        Some("0.0.0.0:6386".parse().unwrap())
+    );
+    assert_eq!(
+        load_text(&api("agent_listen = \"\""))
+            .unwrap()
+            .api
+            .agent_listen,
+        None
+    );
+    for (wrong, word) in [
+        ("127.0.0.1:6385", "api.listen too"),
+        ("0.0.0.0", "with a port"),
+    ] {
+        let told = faults(&api(&format!("agent_listen = \"{wrong}\""))).join("; ");
+        assert!(
+            told.contains("agent_listen") && told.contains(word),
+            "{told}"
+        );
+    }
+}

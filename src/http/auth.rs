@@ -129,6 +129,9 @@ impl Authenticator {
         if !is_right {
             let mut state = users.state();
             state.guessing.failed(address, name, Instant::now());
+            drop(state);
+            // Without the name: people type passwords there.
+            tracing::info!(%address, "a wrong user name or password");
             return Err(Error::Unauthenticated);
         }
         users.state().guessing.succeeded(name);

@@ -11,9 +11,9 @@ use actix_web::http::header::{self, HeaderName, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder};
 use serde_json::{Value, json};
 
+use super::busy;
 use super::microversion::{MAXIMUM, MINIMUM};
-use super::view;
-use crate::conductor::{Busy, DeliverError};
+use crate::conductor::DeliverError;
 use crate::node::Refused;
 use crate::store::ReadError;
 
@@ -266,7 +266,7 @@ fn not_delivered(error: &DeliverError) -> Told {
             "The node could not be found.".to_owned(),
         ),
         DeliverError::Refused(refused) => refusal(refused),
-        DeliverError::Busy(busy) => controller(StatusCode::CONFLICT, what_runs(busy)),
+        DeliverError::Busy(busy) => controller(StatusCode::CONFLICT, busy::what_runs(busy)),
         DeliverError::Overloaded { retry_after_s } => unavailable(
             "The server has more to do than it can take in; try again.",
             *retry_after_s,
@@ -281,29 +281,6 @@ fn not_delivered(error: &DeliverError) -> Told {
             "The server failed by a fault of its own; the node is as it was before.".to_owned(),
         ),
     }
-}
-
-/// What a node is at that can't do anything else now, since when, and what ends it.
-fn what_runs(busy: &Busy) -> String {
-    let mut text = Refused::Busy { state: busy.state }.to_string();
-    let Some(runs) = &busy.runs else {
-        return text;
-    };
-    text.push_str(&format!(" It waits for: {}", runs.what));
-    if let Value::String(since) = view::time(runs.since) {
-        text.push_str(&format!(", since {since}"));
-    }
-    if let Some((name, at)) = runs.deadlines.first()
-        && let Value::String(at) = view::time(Some(*at))
-    {
-        text.push_str(&format!(", at the latest until {at} ({name} deadline)"));
-    }
-    text.push('.');
-    if !busy.ends.is_empty() {
-        let ends: Vec<String> = busy.ends.iter().map(|verb| format!("\"{verb}\"")).collect();
-        text.push_str(&format!(" To end it now, send {}.", ends.join(" or ")));
-    }
-    text
 }
 
 fn refusal(refused: &Refused) -> Told {

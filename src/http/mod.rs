@@ -11,6 +11,7 @@
 
 pub mod auth;
 mod bios;
+mod busy;
 mod commands;
 mod conductors;
 mod configdrive;

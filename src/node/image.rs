@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::node::boot_options::check_address;
 use crate::node::hardware::uses;
 use crate::node::limits::BootMode;
+use crate::node::masking::without_credentials;
 use crate::node::state::{Attributes, Object};
 
 /// A whole-disk image, as the agent is told about it.
@@ -42,7 +43,10 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
     if let Some(url) = &url
         && let Err(problem) = check_address(url, &["http", "https"])
     {
-        problems.push(format!("instance_info/image_source {problem}"));
+        problems.push(format!(
+            "instance_info/image_source {:?} is not an http or https URL of an image: it {problem}",
+            without_credentials(url)
+        ));
     }
     if algorithm.is_some() != value.is_some() {
         problems.push(

@@ -147,6 +147,20 @@ fn secret_in(rest: &str) -> Option<Range<usize>> {
     Some(start..length.map_or(rest.len(), |length| start + length))
 }
 
+/// Where a URL leads, without whoever asks there and without its query, which may be a signature.
+pub fn without_credentials(url: &str) -> String {
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            let (authority, path) = rest.split_at(end);
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            let path = path.split(['?', '#']).next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
 /// Hides `password` in every `://user:password@`.
 pub fn mask_url_passwords(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -254,5 +268,14 @@ mod tests {
             shown,
             json!({"configdrive": "******", "image_url": "******", "image_source": "http://h/i"})
         );
+    }
+
+    #[test]
+    fn credentials_and_query_of_an_image_url_are_not_shown() {
+        assert_eq!(
+            without_credentials("https://user:pass@host:8/a/b.img?sig=secret#x"),
+            "https://host:8/a/b.img"
+        );
+        assert_eq!(without_credentials("http://host"), "http://host");
     }
 }

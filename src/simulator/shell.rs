@@ -5,6 +5,7 @@
 //!                  ├─ a sign of life ─▶ state in memory ─▶ effects ─▶ answer; handed to the store every 5 s at most
 //!                  └─ anything else ─▶ commit (the mailbox is held) ─▶ effects ─▶ answer
 //! ```
+//! What the real shell lets wait for a busy node is here an operator who comes again: to the core both are the same event, later.
 //! Where the real shell changes, this has to follow; the pages to read side by side are `conductor/node_actor.rs` and
 //! `conductor/command_actor.rs`. Requests to the agent leave through `network.rs`, driver calls through `machine.rs`.
 

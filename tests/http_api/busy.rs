@@ -111,7 +111,7 @@ async fn what_waited_for_nothing_is_told_what_runs_since_when_and_what_ends_it()
             .send(
                 "PUT",
                 &format!("/v1/nodes/{uuid}/states/power"),
-                Some(json!({"target": "power on"})),
+                Some(json!({"target": "power off"})),
             )
             .await,
     ] {
@@ -181,7 +181,7 @@ async fn who_waits_for_a_node_that_is_removed_is_told_that_it_is_gone() {
     let uuid = busy_node(&server).await;
     let path = format!("/v1/nodes/{uuid}");
     let waits = async {
-        let power = json!({"target": "power on"});
+        let power = json!({"target": "power off"});
         let path = format!("{path}/states/power");
         server.send("PUT", &path, Some(power)).await
     };

@@ -156,11 +156,8 @@ async fn who_is_unknown_gets_one_request_a_connection() {
         let text = sends(&server, twice(request(path, "")).as_bytes()).await;
         assert_eq!(answers(&text), 1, "{path}: {text}");
     }
-    let known = sends(
-        &server,
-        twice(request("/v1/nodes", &basic("ada:lovelace"))).as_bytes(),
-    );
-    assert_eq!(answers(&known.await), 2);
+    let known = twice(request("/v1/nodes", &basic("ada:lovelace")));
+    assert_eq!(answers(&sends(&server, known.as_bytes()).await), 2);
     // Agents have one as well.
     let for_agents = server.agent_address.unwrap();
     let text = sends_to(for_agents, twice(request("/v1/lookup", "")).as_bytes()).await;

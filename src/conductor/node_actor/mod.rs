@@ -12,6 +12,7 @@
 mod busy;
 mod counting;
 mod deadline;
+mod log;
 mod storing;
 mod untaken;
 mod watcher;
@@ -39,9 +40,7 @@ use super::supervise::{self, message_of};
 use super::{Answer, DeliverError};
 use crate::agent::certificate_sha256;
 use crate::command::CommandId;
-use crate::node::{
-    Event, Node, NodeId, Now, Outcome, Refused, Reply, Step, TokenMatch, is_sign_of_life, step,
-};
+use crate::node::{Event, Node, NodeId, Now, Refused, Reply, TokenMatch, is_sign_of_life, step};
 use crate::retry::Pauses;
 use crate::store::{AllocationLink, Change, Save};
 use crate::timestamp::Timestamp;
@@ -394,34 +393,6 @@ impl NodeActor {
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-
-    fn log(&self, event: &'static str, before: &Node, step: &Step) {
-        let outcome = step.outcome.name();
-        let trouble = |node: &Node| node.session.as_ref()?.trouble.clone();
-        match (trouble(before), trouble(&step.node)) {
-            (None, Some(trouble)) => {
-                tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, trouble, "the agent doesn't answer as it should; trying on");
-            }
-            (Some(_), None) if step.node.session.is_some() => {
-                tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, "the agent answers again");
-            }
-            _ => {}
-        }
-        measure::outcome(&self.shared.metrics, event, outcome);
-        let state = step.node.provision_state();
-        let refused = matches!(step.reply, Reply::Refused(_));
-        let failed = matches!(
-            step.outcome,
-            Outcome::DeployFailed | Outcome::Failed | Outcome::Quarantined
-        );
-        if failed {
-            tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
-        } else if refused || step.node.provision_state() != before.provision_state() {
-            tracing::info!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
-        } else {
-            tracing::debug!(node.id = %self.id, node.provision_state = %state, event, outcome, "step");
-        }
     }
 }
 

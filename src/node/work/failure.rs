@@ -5,6 +5,7 @@ use super::state::{Work, WorkPhase};
 use crate::command::{Finish, Refusal};
 use crate::node::image::image_of;
 use crate::node::limits::Now;
+use crate::node::masking::without_credentials;
 use crate::node::state::{Attributes, Node};
 use crate::node::steps::{WRITE_IMAGE, WorkStep};
 
@@ -202,19 +203,6 @@ fn sentence(text: &str) -> String {
     })
 }
 
-fn without_credentials(url: &str) -> String {
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-            let (authority, path) = rest.split_at(end);
-            let host = authority.rsplit('@').next().unwrap_or(authority);
-            let path = path.split(['?', '#']).next().unwrap_or_default();
-            format!("{scheme}://{host}{path}")
-        }
-        None => url.to_owned(),
-    }
-}
-
 fn shortened(text: &str) -> String {
     if text.chars().count() <= AGENT_TEXT_MAX {
         return text.to_owned();
@@ -226,15 +214,6 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn credentials_and_query_of_an_image_url_are_not_shown() {
-        assert_eq!(
-            without_credentials("https://user:pass@host:8/a/b.img?sig=secret#x"),
-            "https://host:8/a/b.img"
-        );
-        assert_eq!(without_credentials("http://host"), "http://host");
-    }
 
     #[test]
     fn a_full_disk_is_recognised_whatever_the_agent_calls_it() {
