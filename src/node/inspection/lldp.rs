@@ -99,7 +99,7 @@ fn tlvs(name: &str, interface: &Object, plugin_data: &Object) -> Vec<Tlv> {
 }
 
 fn unhexed(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 || text.len() > 2 * TLV_BYTES_MAX {
+    if !text.len().is_multiple_of(2) || text.len() > 2 * TLV_BYTES_MAX {
         return None;
     }
     let digit = |byte: u8| char::from(byte).to_digit(16);

@@ -145,7 +145,10 @@ fn take_once(inspected: &mut Inspected<'_>, op: &str, args: &Object) -> Result<(
             let path = parts(text("path")?)?;
             let mut whole = Value::Object(std::mem::take(&mut inspected.plugin_data));
             let done = match op {
-                "unset-plugin-data" => Ok(unset(&mut whole, &path)),
+                "unset-plugin-data" => {
+                    unset(&mut whole, &path);
+                    Ok(())
+                }
                 _ => place(&mut whole, &path).and_then(|place| fill(op, args, place)),
             };
             let checked = check_depth(&whole, "plugin_data").map_err(|why| why.to_string());
