@@ -1,11 +1,12 @@
 //! What the answers of the agent and of the driver mean.
 
+use super::driver_call::DriverRequest;
 use super::effect::Step;
 use super::hardware::{self, DriverAnswer};
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
-use super::state::{DriverRequest, Provision};
+use super::state::Provision;
 use super::turn::Turn;
 use super::work::{self, WorkPhase};
 use crate::command::{self, CommandId, Phase, Verdict};

@@ -1,12 +1,13 @@
 //! Power changes that an operator asks for.
 
+use super::driver_call::DriverRequest;
 use super::effect::{Severity, Step};
 use super::event::PowerRequest;
 use super::hardware::{DriverAnswer, hardware_type};
 use super::outcome::Outcome;
 use super::provision::ProvisionState;
 use super::refused::Refused;
-use super::state::{DriverRequest, Node, PowerState};
+use super::state::{Node, PowerState};
 use super::turn::Turn;
 use super::values::bad;
 use super::work::{self, WorkPhase};

@@ -8,6 +8,7 @@ use super::state::{Work, WorkPhase};
 use super::verbs::abort_now;
 use super::{enter, work_of, work_of_mut};
 use crate::command::{Request, StepsOf};
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::Step;
 use crate::node::hardware::raid;
 use crate::node::hardware::steps::{
@@ -15,7 +16,7 @@ use crate::node::hardware::steps::{
 };
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
-use crate::node::state::{DriverRequest, Node};
+use crate::node::state::Node;
 use crate::node::steps::{
     self, BOOT_INSTANCE, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT, WRITE_IMAGE, WorkStep,
 };
