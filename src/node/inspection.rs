@@ -1,6 +1,6 @@
 //! What an inspection makes of a node: checks the agent's findings, takes over what the node is to know, keeps the whole.
 //!
-//! Pure. The hooks run in the order in which [`take_over`] names them; what they do is what operators of the Bare Metal API expect:
+//! Pure. The hooks run in the order in which `take_over` names them; what they do is what operators of the Bare Metal API expect:
 //! an error of the ramdisk ends the inspection, NICs become ports, the processor's architecture becomes a property.
 
 use serde_json::{Value, json};
