@@ -1,5 +1,6 @@
 //! How long things may take, and what is allowed: the part of the configuration the core reads.
 
+use super::inspection::Settings;
 use crate::timestamp::Timestamp;
 
 /// All lengths in milliseconds; 0 means "no limit". A few settings that are no lengths stand here too.
@@ -35,6 +36,8 @@ pub struct Limits {
     /// An agent that lost its token gets a new one without a power cycle, where the driver can't switch power and the agent that had
     /// the token is gone (`reissue_lost_token`).
     pub reissue_lost_token: bool,
+    /// What is made of the findings of inspections.
+    pub inspection: Settings,
 }
 
 impl Default for Limits {
@@ -54,6 +57,7 @@ impl Default for Limits {
             automated_clean: true,
             poweroff_in_cleanfail: false,
             reissue_lost_token: false,
+            inspection: Settings::default(),
         }
     }
 }
