@@ -17,6 +17,7 @@ use upbeat::timestamp::Timestamp;
 
 const NODES: u64 = 10_000;
 const PAGES: u64 = 500;
+const WHOLE_PAGES: u64 = 50;
 const SINGLE: u64 = 10_000;
 const CREATED: u64 = 5_000;
 const CHANGED: u64 = 5_000;
@@ -108,12 +109,19 @@ fn main() {
         println!("{NODES} nodes stored");
         pages(
             &caller,
+            PAGES,
             "fields=uuid,name,provision_state",
             "claim: 99 % within 20 ms",
         )
         .await;
-        pages(&caller, "", "the short form that lists show").await;
-        pages(&caller, "detail=true", "all fields of all nodes").await;
+        pages(&caller, PAGES, "", "the short form that lists show").await;
+        pages(
+            &caller,
+            WHOLE_PAGES,
+            "detail=true",
+            "all fields of all nodes",
+        )
+        .await;
         single(&caller).await;
         changes(&caller).await;
         creations(&caller).await;
@@ -122,9 +130,9 @@ fn main() {
 }
 
 /// Pages of 1,000 nodes, one after the other through the whole list.
-async fn pages(caller: &Caller, query: &str, about: &str) {
+async fn pages(caller: &Caller, pages: u64, query: &str, about: &str) {
     let (_, each) = caller
-        .many(PAGES, 1, async |caller, number| {
+        .many(pages, 1, async |caller, number| {
             // Behind the last node of the page before; the first page has none.
             let place = number % (NODES / 1_000) * 1_000;
             let marker = match place {

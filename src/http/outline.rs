@@ -42,7 +42,6 @@ const COLUMNS: &[(&str, Column)] = &[
     column!(retired),
     column!(shard),
     column!(parent_node),
-    column!(chassis_uuid),
 ];
 
 /// The fields of a list, where the columns have them all.

@@ -8,9 +8,9 @@ use diesel::prelude::*;
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
 use super::page::{cut, text_or, time_or};
-use super::rows::{NodeRow, OutlineRow, folded, node_from, number, outline_from, text};
+use super::rows::{NodeRow, OutlineRow, folded, limit, node_from, number, outline_from, text};
 use super::schema::{nodes, ports as ports_table};
-use super::types::{Ident, NodeFilter, NodeOutline, Page, SaveError};
+use super::types::{Ident, NodeFilter, NodeOutline, Page, ReadError, SaveError};
 use super::{parts, ports};
 use crate::node::{Node, NodeId, ProvisionState};
 
@@ -127,7 +127,7 @@ pub(super) fn list_outlines(
 fn paged(conn: &mut AnyConnection, filter: NodeFilter, page: &Page) -> Result<Boxed, ReadFault> {
     let query = filtered(filter);
     Ok(match page.sort_key.as_deref() {
-        None => cut!(conn, nodes, query, page, nodes::seq, i64),
+        None => in_order_of_creation(conn, query, page)?,
         Some("uuid") => cut!(conn, nodes, query, page, nodes::id, String),
         Some("name") => cut!(conn, nodes, query, page, text_or(nodes::name, ""), String),
         Some("provision_state") => {
@@ -170,6 +170,33 @@ fn paged(conn: &mut AnyConnection, filter: NodeFilter, page: &Page) -> Result<Bo
         ),
         Some(other) => return Err(unsortable("nodes", other)),
     })
+}
+
+/// The usual order has an index of its own, which a plain comparison begins in the middle of.
+fn in_order_of_creation(
+    conn: &mut AnyConnection,
+    mut query: Boxed,
+    page: &Page,
+) -> Result<Boxed, ReadFault> {
+    if let Some(marker) = page.marker {
+        let seq: i64 = nodes::table
+            .filter(nodes::id.eq(marker.to_string()))
+            .select(nodes::seq)
+            .first(conn)
+            .optional()?
+            .ok_or(ReadFault::Read(ReadError::UnknownMarker))?;
+        query = if page.descending {
+            query.filter(nodes::seq.lt(seq))
+        } else {
+            query.filter(nodes::seq.gt(seq))
+        };
+    }
+    let query = if page.descending {
+        query.order(nodes::seq.desc())
+    } else {
+        query.order(nodes::seq.asc())
+    };
+    Ok(query.limit(limit(page.limit)))
 }
 
 /// Sort keys are checked where requests are read; this is for the one that slipped through.

@@ -152,7 +152,7 @@ pub(super) fn node_from(id: &str, body: &str) -> Result<Node, String> {
     read(NODE_FORM, "node", id, body)
 }
 
-/// The columns of a node that lists show.
+/// The columns of a node that lists show; none that stands behind the body in a row, which would have to be read, too.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = nodes)]
 pub(super) struct OutlineRow {
@@ -172,7 +172,6 @@ pub(super) struct OutlineRow {
     retired: bool,
     shard: Option<String>,
     parent_node: Option<String>,
-    chassis_uuid: Option<String>,
 }
 
 /// Reads a node's columns.
@@ -204,7 +203,6 @@ pub(super) fn outline_from(row: OutlineRow) -> Result<NodeOutline, String> {
         retired: row.retired,
         shard: row.shard,
         parent_node: row.parent_node,
-        chassis_uuid: row.chassis_uuid,
     })
 }
 

@@ -247,7 +247,6 @@ pub struct NodeOutline {
     pub retired: bool,
     pub shard: Option<String>,
     pub parent_node: Option<String>,
-    pub chassis_uuid: Option<String>,
 }
 
 /// One stored line of a node's history.
