@@ -12,7 +12,7 @@
 //! | [`conductor`] | one supervised actor per node, one child per open command; carries events in and effects out | shell |
 //! | [`store`] | SQLite or PostgreSQL: one writer thread, a few readers | shell |
 //! | [`agent`] | one request to an agent, one classified answer; the protocol's documents | shell |
-//! | [`driver`] | power and boot device | shell |
+//! | [`driver`] | what is done to a machine from outside: power, boot, media, ... | shell |
 //! | [`http`] | what agents and operators call | shell |
 //! | [`observe`], [`config`], [`clock`], [`retry`] | metrics and logs, settings, the time, growing pauses | shell |
 //! | [`simulator`] | the core in a world made of a seed, where everything goes wrong and the rules are checked | pure |

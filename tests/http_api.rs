@@ -36,3 +36,5 @@ mod scenarios;
 mod server;
 #[path = "http_api/versions.rs"]
 mod versions;
+#[path = "http_api/written_steps.rs"]
+mod written_steps;

@@ -1,4 +1,4 @@
-//! What can be done to a machine from outside: power and boot device.
+//! What can be done to a machine from outside: power, boot device and modes, virtual media, console, out-of-band steps.
 //!
 //! A driver is called by the conductor for a node's [`DriverRequest`] and answers once. It decides nothing about the node, and a
 //! repeated call must do no harm: every request names what shall be.

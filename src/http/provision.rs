@@ -12,7 +12,7 @@ use super::request::Request;
 use super::steps;
 use super::view::states_address;
 use super::written_steps;
-use crate::node::{Event, ProvisionOptions, Verb, attributes};
+use crate::node::{Event, ProvisionOptions, ProvisionState, Verb, attributes};
 
 /// The verbs as clients spell them, with the version each is there since.
 pub const VERBS: &[(&str, u16, Verb)] = &[
@@ -54,6 +54,8 @@ const OPTIONS: &[&str] = &[
     "disable_ramdisk",
     "runbook",
 ];
+
+const ABORT_EVERYWHERE_SINCE: u16 = 110;
 
 /// Longer ones are mistakes.
 const RESCUE_PASSWORD_BYTES_MAX: usize = 1_024;
@@ -107,6 +109,9 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
         }
     }
     arguments.finish()?;
+    if verb == Verb::Abort {
+        check_abort(request, ident).await?;
+    }
     if options.runbook.is_some() && !options.steps.is_empty() {
         return Err(Error::Bad(
             "Give either steps or a runbook, not both.".to_owned(),
@@ -132,6 +137,20 @@ fn known_verb(request: &Request, target: &str) -> Result<Verb, Error> {
     };
     request.need(*since, &format!("target \"{target}\""))?;
     Ok(*verb)
+}
+
+/// In some states abort is younger than the verb itself.
+async fn check_abort(request: &Request, ident: &str) -> Result<(), Error> {
+    if request.microversion.0 >= ABORT_EVERYWHERE_SINCE {
+        return Ok(());
+    }
+    let state = request.node(ident).await?.provision_state();
+    let since = match state {
+        ProvisionState::InspectWait => 41,
+        ProvisionState::WaitCallBack => ABORT_EVERYWHERE_SINCE,
+        _ => return Ok(()),
+    };
+    request.need(since, &format!("abort in state \"{}\"", state.name()))
 }
 
 /// The password a user of the rescue ramdisk will log in with.

@@ -153,7 +153,13 @@ pub const ADDITIONS: &[Addition] = &[
     at(
         32,
         "Volumes.",
-        &["/v1/volume", "/v1/nodes/{}/volume", "node.volume"],
+        &[
+            "/v1/volume",
+            "/v1/nodes/{}/volume",
+            "node.volume",
+            "connectors?detail",
+            "targets?detail",
+        ],
     ),
     at(33, "Storage interfaces.", &["node.storage_interface"]),
     at(

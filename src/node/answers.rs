@@ -1,13 +1,14 @@
 //! What the answers of the agent and of the driver mean.
 
+use super::driver_call::DriverRequest;
 use super::effect::Step;
 use super::hardware::{self, DriverAnswer};
 use super::manage;
 use super::outcome::Outcome;
 use super::power;
-use super::state::{DriverRequest, Provision};
+use super::state::Provision;
 use super::turn::Turn;
-use super::work;
+use super::work::{self, WorkPhase};
 use crate::command::{self, CommandId, Phase, Verdict};
 
 /// A classified answer of the agent. Answers for another command, or for an older dispatch, change nothing.
@@ -118,6 +119,10 @@ pub(super) fn driver_answered(
     match &turn.node.provision {
         Provision::Verifying => manage::verified(turn, answer),
         Provision::Adopting => manage::adopted(turn, answer),
+        // What is asked of the machine while work is held, an operator asks.
+        Provision::Working(work) if work.phase == WorkPhase::Held => {
+            power::answered(turn, request, answer)
+        }
         Provision::Working(_) => work::driver_answered(turn, request, answer),
         Provision::Deleting => manage::switched_off(turn, answer),
         Provision::Enroll

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 
+use super::driver_call::DriverCall;
 use super::outcome::Outcome;
 use super::provision::ProvisionState;
 use super::refused::Refused;
-use super::state::{DriverCall, Node, PortId};
+use super::state::{Node, PortId};
 use crate::command::{self, CommandId};
 
 /// Something to be done after the new state is stored.

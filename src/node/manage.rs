@@ -1,13 +1,14 @@
 //! Provision verbs: whether the table of states allows one now, and the short ways: enroll to manageable, manageable to available
 //! and back, adoption, and from use back to available. What takes an agent is in `work`.
 
+use super::driver_call::DriverRequest;
 use super::effect::{Severity, Step};
 use super::event::ProvisionOptions;
 use super::hardware::DriverAnswer;
 use super::outcome::Outcome;
 use super::provision::Verb;
 use super::refused::Refused;
-use super::state::{DriverRequest, Object, Provision};
+use super::state::{Object, Provision};
 use super::step::rest;
 use super::transitions;
 use super::turn::Turn;

@@ -9,6 +9,7 @@ mod answers;
 pub mod attributes;
 pub mod boot_options;
 mod deadlines;
+mod driver_call;
 mod edit;
 mod effect;
 mod event;
@@ -44,6 +45,7 @@ pub mod volume;
 mod waiting;
 pub mod work;
 
+pub use driver_call::{DriverCall, DriverRequest};
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{
     Event, Heartbeat, PatchOp, PatchOperation, PowerRequest, ProvisionOptions, RunbookSteps,
@@ -55,8 +57,8 @@ pub use outcome::Outcome;
 pub use provision::{ProvisionState, Verb};
 pub use refused::Refused;
 pub use state::{
-    Attributes, Deadlines, DriverCall, DriverRequest, Inspection, Maintenance, Node, NodeId,
-    Object, Port, PortId, Power, PowerState, Provision, Session,
+    Attributes, Deadlines, Inspection, Maintenance, Node, NodeId, Object, Port, PortId, Power,
+    PowerState, Provision, Session,
 };
 pub use step::{is_sign_of_life, step};
 pub use upkeep::{QUARANTINE_FAULT, after_trouble_with_the_store, is_sign_worth_storing};

@@ -1,14 +1,16 @@
 //! Power changes that an operator asks for.
 
+use super::driver_call::DriverRequest;
 use super::effect::{Severity, Step};
 use super::event::PowerRequest;
 use super::hardware::{DriverAnswer, hardware_type};
 use super::outcome::Outcome;
 use super::provision::ProvisionState;
 use super::refused::Refused;
-use super::state::{DriverRequest, Node, PowerState};
+use super::state::{Node, PowerState};
 use super::turn::Turn;
 use super::values::bad;
+use super::work::{self, WorkPhase};
 
 /// How long an operating system may take to go off by itself, unless the operator says.
 const SOFT_LIMIT_MS: i64 = 600_000;
@@ -26,6 +28,11 @@ pub(super) fn change(mut turn: Turn<'_>, change: PowerRequest, limit_ms: Option<
         return turn.refuse(why);
     }
     turn.node.last_error = None;
+    if awaits_agent(&turn.node) {
+        let line = format!("{} asked for: the ramdisk is booted anew", request.name());
+        turn.note(Severity::Info, "power", line);
+        return work::boot_ramdisk(turn);
+    }
     // Whatever agent runs on the machine won't survive this.
     turn.forget_agent();
     turn.note(
@@ -69,14 +76,25 @@ fn check(node: &Node, change: PowerRequest, request: DriverRequest) -> Result<()
             ),
         ));
     }
-    // The agent that is waited for, or waits, would not survive it.
-    if state.is_working() || state.is_waiting() || node.driver_call.is_some() {
+    let is_free = match node.work().map(|work| work.phase) {
+        None => !node.is_at_work(),
+        // Whoever holds the work wants to do something to the machine.
+        Some(WorkPhase::Held) => true,
+        // An agent that does not come may come after another boot. One that is at work would not survive it.
+        Some(_) => awaits_agent(node) && request.ends_in() == Some(PowerState::On),
+    };
+    if !is_free || node.driver_call.is_some() {
         return Err(Refused::Busy { state });
     }
     Ok(())
 }
 
-/// The driver has answered while the node rests.
+fn awaits_agent(node: &Node) -> bool {
+    node.work()
+        .is_some_and(|work| work.phase == WorkPhase::AwaitingAgent)
+}
+
+/// The driver has answered while the node rests, or its work is held.
 pub(super) fn answered(
     mut turn: Turn<'_>,
     request: DriverRequest,

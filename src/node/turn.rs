@@ -5,12 +5,13 @@
 
 use serde_json::Value;
 
+use super::driver_call::{DriverCall, DriverRequest};
 use super::effect::{Effect, HistoryLine, Reply, Severity, Step};
 use super::hardware::hardware_type;
 use super::limits::Now;
 use super::outcome::Outcome;
 use super::refused::Refused;
-use super::state::{Deadlines, DriverCall, DriverRequest, Node, Provision};
+use super::state::{Deadlines, Node, Provision};
 use crate::command::{self, Command, CommandId, Pace, Phase, Request};
 
 pub(super) struct Turn<'a> {

@@ -145,6 +145,9 @@ impl World<'_> {
                 next = self.random.around(rest / 4);
             }
             S::CleanHold | S::DeployHold | S::ServiceHold => {
+                if disturbs {
+                    self.operator_asks(Event::power(PowerRequest::Reboot));
+                }
                 let wish = match self.random.between(0, 4) {
                     0 => verb(Verb::Abort),
                     // A new service takes the place of a held one; elsewhere it is refused.

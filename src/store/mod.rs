@@ -10,6 +10,7 @@
 //! ```
 //! The interesting part begins in `writer.rs`.
 
+mod apply;
 mod catalog;
 mod commands;
 mod connection;

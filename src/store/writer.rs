@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 use diesel::connection::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::apply::{Seqs, apply};
 use super::connection::{AnyConnection, Place};
 use super::fault::{Fault, explain, is_outage};
+use super::meta;
 use super::queue::{self, Job, SaveAnswer, Task, Writer};
-use super::types::{Change, Save, SaveError};
-use super::{catalog, commands, history, inventories, meta, nodes, parts, ports};
+use super::types::SaveError;
 
 /// The most saves in one commit: beyond it the delay grows and the throughput doesn't.
 pub const SAVES_PER_COMMIT: usize = 256;
@@ -133,25 +134,6 @@ pub(super) fn start(start: Start) -> Result<(Writer, WriterHandle), String> {
         thread: Some(thread),
     };
     Ok((writer, handle))
-}
-
-/// The last numbers given out in the orders of creation.
-struct Seqs {
-    nodes: i64,
-    ports: i64,
-    parts: i64,
-    catalog: i64,
-}
-
-impl Seqs {
-    fn load(conn: &mut AnyConnection) -> diesel::QueryResult<Seqs> {
-        Ok(Seqs {
-            nodes: nodes::last_seq(conn)?,
-            ports: ports::last_seq(conn)?,
-            parts: parts::last_seq(conn)?,
-            catalog: catalog::last_seq(conn)?,
-        })
-    }
 }
 
 /// What became of the saves of one batch: one result each, or one fault of the database for all.
@@ -408,65 +390,6 @@ fn store_each(
     }
     commit(conn, place)?;
     Ok(results)
-}
-
-/// Carries out one save. After `VersionConflict` nothing of it was written; after any other fault some of it may have been.
-fn apply(conn: &mut AnyConnection, seqs: &mut Seqs, host: &str, task: &Task) -> Result<(), Fault> {
-    match task {
-        Task::Node(save) => apply_node(conn, seqs, host, save),
-        Task::Record(save) => catalog::save(conn, save, || {
-            seqs.catalog += 1;
-            seqs.catalog
-        }),
-    }
-}
-
-fn apply_node(
-    conn: &mut AnyConnection,
-    seqs: &mut Seqs,
-    host: &str,
-    save: &Save,
-) -> Result<(), Fault> {
-    let node = &*save.node;
-    let (has_new_ports, has_new_parts) = match save.change {
-        Change::Insert => {
-            seqs.nodes += 1;
-            nodes::insert(conn, node, seqs.nodes)?;
-            (!node.ports.is_empty(), parts::has_any(node))
-        }
-        Change::Update { from_version } => {
-            nodes::update(conn, node, from_version)?;
-            (save.ports_changed, save.parts_changed)
-        }
-        Change::Remove { from_version } => {
-            nodes::remove(conn, node.id, from_version)?;
-            return match save.allocation {
-                Some(link) => catalog::link(conn, node, link),
-                None => Ok(()),
-            };
-        }
-    };
-    if has_new_ports {
-        ports::replace(conn, node, || {
-            seqs.ports += 1;
-            seqs.ports
-        })?;
-    }
-    if has_new_parts {
-        parts::replace(conn, node, || {
-            seqs.parts += 1;
-            seqs.parts
-        })?;
-    }
-    if let Some(link) = save.allocation {
-        catalog::link(conn, node, link)?;
-    }
-    commands::save(conn, node)?;
-    if let Some(inventory) = &save.inventory {
-        inventories::set(conn, node.id, inventory)?;
-    }
-    history::add(conn, node.id, host, &save.history)?;
-    Ok(())
 }
 
 /// Which file the database is: device and inode; none for a server, or where no file is.

@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod allocations;
 mod burst;
 mod counted;
 mod crossing;

@@ -32,7 +32,7 @@ async fn node_with_port(server: &Server, mac: &str) -> String {
 }
 
 /// The same, and it waits for its agent.
-async fn waiting_node(server: &Server, mac: &str) -> String {
+pub async fn waiting_node(server: &Server, mac: &str) -> String {
     let uuid = node_with_port(server, mac).await;
     for (verb, state) in [
         ("manage", "manageable"),

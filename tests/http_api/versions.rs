@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::scenarios::waiting_node;
 use crate::server::{Answer, Server, at, server};
 
 const MAXIMUM: u16 = 115;
@@ -282,6 +283,34 @@ async fn verbs_and_arguments_appear_with_their_version() {
     is_acceptable_since(&server, 27, ("PUT", &power, body), &[404]).await;
     let body = json!({"target": "active", "deploy_steps": []});
     is_acceptable_since(&server, 69, ("PUT", &provision, body), &[404]).await;
+}
+
+#[actix_web::test]
+async fn abort_is_younger_in_states_that_wait_for_an_agent() {
+    let server = server().await;
+    let deployed = waiting_node(&server, "52:54:00:00:00:01").await;
+    let inspected = server.node(json!({"driver": "fake-hardware"})).await;
+    for (verb, state) in [("manage", "manageable"), ("inspect", "inspect wait")] {
+        let path = format!("/v1/nodes/{inspected}/states/provision");
+        let body = json!({"target": verb});
+        server.send("PUT", &path, Some(body)).await.has_status(202);
+        let is_so = |node: &Value| node["provision_state"] == state;
+        server.node_when(&inspected, is_so).await;
+    }
+    for (node, since) in [(deployed, 110), (inspected, 41)] {
+        let path = format!("/v1/nodes/{node}/states/provision");
+        let body = br#"{"target": "abort"}"#;
+        for minor in 13..since {
+            let version = at(&format!("1.{minor}"));
+            let answer = server.raw("PUT", &path, &version, body).await;
+            assert_eq!(answer.status, 406, "1.{minor}");
+        }
+        let version = at(&format!("1.{since}"));
+        server
+            .raw("PUT", &path, &version, body)
+            .await
+            .has_status(202);
+    }
 }
 
 /// The document says of each endpoint since when it is there and what older requests get; this is what they do get.

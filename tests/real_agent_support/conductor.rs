@@ -180,23 +180,41 @@ impl Conductor {
 
     /// A node with one port, enrolled and made available; answers its UUID.
     pub async fn node_for(&self, machine: &Machine, instance_info: Value) -> String {
-        let node = json!({
-            "driver": self.driver,
-            "properties": machine.properties(),
-            "instance_info": instance_info,
-        });
+        let extra = json!({"instance_info": instance_info});
+        let uuid = self.manageable_node_for(machine, extra).await;
+        self.ask(&uuid, json!({"target": "provide"})).await;
+        self.reaches(&uuid, &["available"]).await;
+        uuid
+    }
+
+    /// A node with one port, enrolled and made manageable, with more fields; answers its UUID.
+    pub async fn manageable_node_for(&self, machine: &Machine, fields: Value) -> String {
+        let uuid = self.manageable_node(machine, fields).await;
+        let port = json!({"node_uuid": uuid, "address": machine.mac});
+        self.expect(StatusCode::CREATED, Method::POST, "/v1/ports", port)
+            .await;
+        uuid
+    }
+
+    /// The same without a port.
+    pub async fn manageable_node(&self, machine: &Machine, fields: Value) -> String {
+        let mut node = json!({"driver": self.driver, "properties": machine.properties()});
+        for (field, value) in fields.as_object().expect("fields of a node") {
+            node[field] = value.clone();
+        }
         let node = self
             .expect(StatusCode::CREATED, Method::POST, "/v1/nodes", node)
             .await;
         let uuid = node["uuid"].as_str().expect("a node has a UUID").to_owned();
-        let port = json!({"node_uuid": uuid, "address": machine.mac});
-        self.expect(StatusCode::CREATED, Method::POST, "/v1/ports", port)
-            .await;
         self.ask(&uuid, json!({"target": "manage"})).await;
         self.reaches(&uuid, &["manageable"]).await;
-        self.ask(&uuid, json!({"target": "provide"})).await;
-        self.reaches(&uuid, &["available"]).await;
         uuid
+    }
+
+    /// What is at a path.
+    pub async fn get(&self, path: &str) -> Value {
+        self.expect(StatusCode::OK, Method::GET, path, Value::Null)
+            .await
     }
 
     pub async fn node(&self, uuid: &str) -> Value {

@@ -2,6 +2,7 @@
 //! is switched on.
 
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -15,6 +16,12 @@ use super::{eventually, free_port, harness, tail};
 const EXIT_POWERED_OFF: i32 = 21;
 
 const SECTOR: u64 = 512;
+
+/// The harness's own choice where a test makes none.
+const DISK_BYTES: u64 = 5 << 30;
+
+const LEFTOVER: &[u8] = b"what the last user left";
+const LEFTOVER_AT: u64 = 1 << 20;
 
 static MACHINES_MADE: AtomicU16 = AtomicU16::new(1);
 
@@ -53,6 +60,41 @@ impl Machine {
             disk_mib: Some(disk_mib),
             ..Machine::new()
         }
+    }
+
+    /// A machine somebody has used before: its disk has a GPT, and a partition that begins with [`LEFTOVER`].
+    pub fn used() -> Machine {
+        let machine = Machine::new();
+        std::fs::create_dir(machine.workdir()).expect("a folder for the agent");
+        // The harness takes a folder it finds for its own only with this in it.
+        std::fs::write(machine.workdir().join("machine.json"), "{}").expect("a plain file");
+        let path = machine.workdir().join("disk.img");
+        let disk = std::fs::File::create_new(&path).expect("a disk");
+        disk.set_len(DISK_BYTES).expect("a sparse file");
+        let made = Command::new("parted")
+            .arg("--script")
+            .arg(&path)
+            .args(["mklabel", "gpt", "mkpart", "data", "1MiB", "8MiB"])
+            .status();
+        assert!(made.expect("parted starts").success());
+        disk.write_all_at(LEFTOVER, LEFTOVER_AT)
+            .expect("a plain file");
+        machine
+    }
+
+    /// Whether the disk has a GPT: the one at its beginning, and the copy at its end.
+    pub fn partition_tables(&self) -> [bool; 2] {
+        [SECTOR, DISK_BYTES - SECTOR].map(|at| self.disk(at, 8) == b"EFI PART")
+    }
+
+    /// Whether what its last user wrote is still there.
+    pub fn has_leftover(&self) -> bool {
+        self.disk(LEFTOVER_AT, LEFTOVER.len()) == LEFTOVER
+    }
+
+    /// What the harness or its agent wrote into a file of that name.
+    pub fn file(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.workdir().join(name)).ok()
     }
 
     /// What a node has to say about this machine.

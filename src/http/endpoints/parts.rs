@@ -30,6 +30,14 @@ const GROUP_FILTERS: &[Parameter] = &[
 
 const VOLUME_FILTERS: &[Parameter] = &[parameter("node", Holds::Ident, 32, "Those of this node.")];
 
+/// Volumes had this from their beginning, and openstacksdk asks for it with 1.32.
+const VOLUME_DETAIL: &[Parameter] = &[parameter(
+    "detail",
+    Holds::Bool,
+    32,
+    "Show full objects; not together with fields.",
+)];
+
 /// The rows.
 pub const ENDPOINTS: &[Endpoint] = &[
     get("/v1/portgroups", "Lists port groups.", |r, _| {
@@ -126,7 +134,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, _| Box::pin(parts::list::<VolumeConnector>(r, false)),
     )
     .since(32)
-    .query(&[VOLUME_FILTERS, FIELDS, DETAIL, PAGE])
+    .query(&[VOLUME_FILTERS, FIELDS, VOLUME_DETAIL, PAGE])
     .lists("connectors", "VolumeConnector"),
     post(
         "/v1/volume/connectors",
@@ -166,13 +174,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(parts::list_of_node::<VolumeConnector>(r, of.first(), false)),
     )
     .since(32)
-    .query(&[FIELDS, DETAIL, PAGE])
+    .query(&[FIELDS, VOLUME_DETAIL, PAGE])
     .lists("connectors", "VolumeConnector"),
     get("/v1/volume/targets", "Lists volume targets.", |r, _| {
         Box::pin(parts::list::<VolumeTarget>(r, false))
     })
     .since(32)
-    .query(&[VOLUME_FILTERS, FIELDS, DETAIL, PAGE])
+    .query(&[VOLUME_FILTERS, FIELDS, VOLUME_DETAIL, PAGE])
     .lists("targets", "VolumeTarget"),
     post(
         "/v1/volume/targets",
@@ -212,6 +220,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |r, of| Box::pin(parts::list_of_node::<VolumeTarget>(r, of.first(), false)),
     )
     .since(32)
-    .query(&[FIELDS, DETAIL, PAGE])
+    .query(&[FIELDS, VOLUME_DETAIL, PAGE])
     .lists("targets", "VolumeTarget"),
 ];

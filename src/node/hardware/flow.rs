@@ -6,11 +6,12 @@
 use super::media;
 use super::recorded::{BootDevice, Hardware, Media, Undo, Vif};
 use super::{boot, raid, uses};
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
 use crate::node::refused::Refused;
-use crate::node::state::{DriverRequest, Node, Object};
+use crate::node::state::{Node, Object};
 use crate::node::turn::Turn;
 use crate::node::values::bad;
 

@@ -12,8 +12,9 @@ use serde_json::{Value, json};
 
 use super::recorded::{BiosChange, FirmwareChange};
 use super::{bios, firmware, raid};
+use crate::node::driver_call::DriverRequest;
 use crate::node::internal_info::utc_text;
-use crate::node::state::{Attributes, DriverRequest, Node, Object};
+use crate::node::state::{Attributes, Node, Object};
 use crate::timestamp::Timestamp;
 
 /// The kinds of work that are made of steps.

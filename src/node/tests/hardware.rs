@@ -408,3 +408,71 @@ fn vendor_methods_say_what_is_wrong_with_a_call() {
         "unsupported"
     );
 }
+
+#[test]
+fn a_machine_whose_agent_does_not_come_can_be_booted_again() {
+    let mut world = World::available();
+    world.asks(Verb::Active);
+    world.driver_says_yes();
+    assert_eq!(world.state(), "wait call-back");
+    let busy = world.power(PowerRequest::Set(PowerState::Off));
+    assert_eq!(refusal(&busy), "busy");
+    for change in [PowerRequest::Reboot, PowerRequest::Set(PowerState::On)] {
+        // Somebody's token does not outlive the boot.
+        let fresh_nonce = "stale".to_owned();
+        world.go(Event::Lookup { fresh_nonce });
+        world.at += 60_000;
+        world.power(change);
+        assert_eq!(world.node.session, None);
+        let asked = world.node.driver_call.map(|call| call.request);
+        assert_eq!(asked, Some(DriverRequest::RebootToRamdisk));
+        world.driver_says_yes();
+        assert_eq!(world.state(), "wait call-back");
+    }
+    world.boots();
+    world.command_runs("get_deploy_steps", steps_result());
+    // From now on somebody works on it.
+    let busy = world.power(PowerRequest::Reboot);
+    assert_eq!(refusal(&busy), "busy");
+}
+
+#[test]
+fn whoever_holds_the_work_may_switch_the_machine() {
+    let mut world = World::new();
+    world.asks(Verb::Manage);
+    world.driver_says_yes();
+    let steps = ["power.hold", "deploy.burn_in"].map(|name| {
+        let (interface, step) = name.split_once('.').unwrap();
+        super::super::steps::WorkStep::named(interface, step, 0)
+    });
+    world.go(Event::Provision {
+        verb: Verb::Clean,
+        options: ProvisionOptions {
+            steps: steps.to_vec(),
+            ..ProvisionOptions::default()
+        },
+    });
+    world.driver_says_yes();
+    world.boots();
+    let known = json!({"clean_steps": {"Generic": [
+        {"interface": "deploy", "step": "burn_in", "priority": 0},
+    ]}});
+    world.command_runs("get_clean_steps", known);
+    assert_eq!(world.state(), "clean hold");
+    for change in [PowerRequest::Set(PowerState::Off), PowerRequest::Reboot] {
+        assert_eq!(world.power(change).reply, Reply::Done);
+        assert_eq!(refusal(&world.asks(Verb::Unhold)), "busy");
+        world.driver(Err("no".to_owned()));
+        assert_eq!(world.state(), "clean hold");
+        assert!(world.last_error().contains("failed: no"));
+    }
+    world.power(PowerRequest::Reboot);
+    world.driver_says_yes();
+    assert_eq!(world.asks(Verb::Unhold).reply, Reply::Done);
+    // Its agent is gone with that, so another one is booted.
+    let asked = world.node.driver_call.map(|call| call.request);
+    assert_eq!(asked, Some(DriverRequest::RebootToRamdisk));
+    world.driver_says_yes();
+    world.boots();
+    world.command_runs("execute_clean_step", json!({}));
+}

@@ -3,9 +3,10 @@
 use super::kind::WorkKind;
 use super::state::WorkPhase;
 use super::{enter, work_of};
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
 use crate::node::outcome::Outcome;
-use crate::node::state::{DriverRequest, Provision};
+use crate::node::state::Provision;
 use crate::node::turn::Turn;
 
 /// Every step is done: what is left to do depends on the kind.

@@ -13,11 +13,12 @@ use super::{enter, failure, phase_of, sees_power, work_of};
 use crate::command::{self, Finish, Phase, Request, Unreadable};
 use crate::node::answers;
 use crate::node::deadlines::Due;
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::Step;
 use crate::node::hardware::DriverAnswer;
 use crate::node::image::is_ramdisk;
 use crate::node::outcome::Outcome;
-use crate::node::state::{DriverRequest, PowerState};
+use crate::node::state::PowerState;
 use crate::node::turn::Turn;
 
 /// The first heartbeat of a session, or one while it is waited for.

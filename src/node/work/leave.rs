@@ -2,9 +2,9 @@
 
 use super::state::WorkPhase;
 use super::{enter, phase_of, sees_power};
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::Step;
 use crate::node::outcome::Outcome;
-use crate::node::state::DriverRequest;
 use crate::node::turn::Turn;
 
 /// True once the agent was asked to go off.

@@ -5,9 +5,10 @@ use super::kind::WorkKind;
 use super::state::{Work, WorkPhase};
 use super::{work_of, work_of_mut};
 use crate::command::Unreadable;
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
 use crate::node::outcome::Outcome;
-use crate::node::state::{DriverRequest, Provision};
+use crate::node::state::Provision;
 use crate::node::steps::WorkStep;
 use crate::node::turn::Turn;
 

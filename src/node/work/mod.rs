@@ -32,6 +32,7 @@ pub(super) use flow::{
 pub(super) use inspect::inspected;
 pub use kind::{States, WorkKind};
 pub(super) use lost::look_when_proof_is_due;
+pub(super) use run::boot_ramdisk;
 pub use state::{Work, WorkPhase};
 pub(super) use verbs::{
     abort, clean, clean_automatically, deploy, inspect, rescue, service, unhold, unrescue,

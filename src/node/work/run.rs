@@ -10,6 +10,7 @@ use super::state::{Work, WorkPhase};
 use super::verbs::abort_now;
 use super::{enter, work_of, work_of_mut};
 use crate::command::{Request, StepsOf};
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::Step;
 use crate::node::hardware::raid;
 use crate::node::hardware::steps::{
@@ -17,7 +18,7 @@ use crate::node::hardware::steps::{
 };
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
-use crate::node::state::{DriverRequest, Node};
+use crate::node::state::Node;
 use crate::node::steps::{
     self, BOOT_INSTANCE, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT, WRITE_IMAGE, WorkStep,
 };
@@ -294,6 +295,11 @@ fn reboot_to_ramdisk(mut turn: Turn<'_>) -> Step {
     if let Some(work) = work_of_mut(&mut turn) {
         work.current += 1;
     }
+    boot_ramdisk(turn)
+}
+
+/// The machine boots the ramdisk anew; the agent that then comes goes on where the work is.
+pub(in crate::node) fn boot_ramdisk(mut turn: Turn<'_>) -> Step {
     turn.forget_agent();
     enter(&mut turn, WorkPhase::Booting);
     turn.call_driver(DriverRequest::RebootToRamdisk);

@@ -7,13 +7,14 @@ use super::kind::WorkKind;
 use super::run::{next_step, run_current, set_list, without_ramdisk};
 use super::state::{Work, WorkPhase};
 use super::{enter, work_of, work_of_mut};
+use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
 use crate::node::event::ProvisionOptions;
 use crate::node::image::{boot_mode, is_ramdisk, problems};
 use crate::node::outcome::Outcome;
 use crate::node::provision::Verb;
 use crate::node::refused::Refused;
-use crate::node::state::{DriverRequest, Node, Provision};
+use crate::node::state::{Node, Provision};
 use crate::node::steps::WorkStep;
 use crate::node::traits::check_instance_traits;
 use crate::node::turn::Turn;
@@ -236,6 +237,10 @@ pub(in crate::node) fn unhold(mut turn: Turn<'_>) -> Step {
     let Some(work) = work_of(&turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
+    if turn.node.driver_call.is_some() {
+        let state = work.state();
+        return turn.refuse(Refused::Busy { state });
+    }
     let is_without_ramdisk = work.is_without_ramdisk;
     enter(&mut turn, WorkPhase::AwaitingAgent);
     if !is_without_ramdisk {

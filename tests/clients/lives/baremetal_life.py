@@ -108,6 +108,23 @@ def clean(life, cli):
     cli.show("node show life", last_error=Has("abort"), maintenance=False)
     cli.do("node manage life --wait")
     cli.refused("node clean life --clean-steps '[]'", ANYTHING)
+
+    life.chapter("hold in the middle of cleaning, go on; then hold and abort")
+    wanted = steps({"interface": "deploy", "step": "hold"}, deploy_step("simulated_pause", seconds=0.1))
+    cli.do(f"node clean life --clean-steps {wanted}")
+    cli.wait_for("life", provision_state="clean hold")
+    cli.do("node unhold life")
+    cli.wait_for("life", provision_state="manageable")
+    cli.do(f"node clean life --clean-steps {wanted}")
+    cli.wait_for("life", provision_state="clean hold")
+    cli.do("node abort life")
+    cli.wait_for("life", provision_state="clean failed", maintenance=False)
+    cli.do("node manage life --wait")
+
+    life.chapter("a clean step of the hardware, without a ramdisk; and one that nobody has")
+    wanted = steps({"interface": "bios", "step": "factory_reset"})
+    cli.do(f"node clean life --wait 60 --disable-ramdisk --clean-steps {wanted}")
+    cli.show("node show life", provision_state="manageable", last_error=None)
     cli.refused(f"node clean life --wait 60 --clean-steps {steps(deploy_step('no_such_step'))}", Has("clean failed"))
     cli.show("node show life", last_error=Has("no_such_step"))
     cli.do("node maintenance unset life")
@@ -121,11 +138,28 @@ def provide(life, cli):
 
 
 def deploy(life, cli):
-    life.chapter("deploy")
+    life.chapter("deploy steps of one's own, in vain")
     cli.do(
         f"node set life --instance-info image_source={IMAGE} --instance-info image_checksum={SUM}"
         " --instance-info image_disk_format=raw"
     )
+    failing = steps({**deploy_step("simulated_failure", message="not today"), "priority": 95})
+    cli.refused(f"node deploy life --wait 60 --deploy-steps {failing}", Has("deploy failed"))
+    cli.show(
+        "node show life",
+        provision_state="deploy failed",
+        target_provision_state="active",
+        last_error=Has("not today"),
+        maintenance=False,
+    )
+    life.chapter("abort a deploy")
+    lasting = steps({**deploy_step("simulated_pause", seconds=3600), "priority": 95})
+    cli.do(f"node deploy life --deploy-steps {lasting}")
+    cli.wait_for("life", provision_state="wait call-back", deploy_step=Has("step"))
+    cli.do("node abort life")
+    cli.wait_for("life", provision_state="deploy failed", last_error=Has("abort"))
+
+    life.chapter("deploy")
     table = cli.list("node validate life")
     results = {row["interface"]: row["result"] for row in table}
     life.expect("boot is valid", results.get("boot"), True)
@@ -172,6 +206,12 @@ def service(life, cli):
     cli.do("node maintenance unset life")
     cli.do("node abort life")
     cli.wait_for("life", provision_state="active")
+    life.chapter("abort a service")
+    lasting = steps(deploy_step("simulated_pause", seconds=3600))
+    cli.do(f"node service life --service-steps {lasting}")
+    cli.wait_for("life", provision_state="service wait")
+    cli.do("node abort life")
+    cli.wait_for("life", provision_state="active", last_error=Has("abort"))
 
 
 def hold(life, cli):
@@ -180,7 +220,8 @@ def hold(life, cli):
     cli.do(f"node service life --service-steps {wanted}")
     cli.wait_for("life", provision_state="service hold")
     cli.do("node unhold life")
-    cli.wait_for("life", provision_state="active", service_step={}, last_error=None)
+    cli.wait_for("life", provision_state="active")
+    cli.show("node show life", service_step={}, last_error=None)
 
 
 def power(life, cli):
@@ -218,6 +259,18 @@ def undeploy(life, cli):
     )
 
 
+def nobody_answers(life, cli):
+    life.chapter("inspect a machine that nobody can tell apart, and abort")
+    cli.show("node create --driver fake-hardware --name stranger --inspect-interface agent", name="stranger")
+    cli.do("node manage stranger --wait")
+    cli.do("node inspect stranger")
+    cli.wait_for("stranger", provision_state="inspect wait", target_provision_state="manageable")
+    cli.do("node abort stranger")
+    cli.wait_for("stranger", provision_state="inspect failed", last_error=Has("aborted"))
+    cli.do("node manage stranger --wait")
+    cli.do("node delete stranger")
+
+
 def retire(life, cli):
     life.chapter("retire and delete")
     cli.do("node manage life --wait")
@@ -250,6 +303,7 @@ def main():
         cli = Cli(life)
         uuid = enrol(life, cli)
         inspect(life, cli, uuid)
+        nobody_answers(life, cli)
         clean(life, cli)
         provide(life, cli)
         deploy(life, cli)

@@ -57,7 +57,7 @@ def node_fields(life, cli, uuids):
 def children(life, cli, uuids):
     life.chapter("a node inside a node")
     child = cli.show(f"node create --driver fake-hardware --name child --parent-node {uuids[0]}", parent_node=uuids[0])
-    cli.list("node children list n1", rows=1, child_nodes=child["uuid"])
+    cli.show("node children list n1", children=[child["uuid"]])
     cli.list("node list", rows=3)
     cli.list("node list --include-children", rows=4)
     cli.list(f"node list --parent-node {uuids[0]}", rows=1, name="child")
@@ -77,7 +77,6 @@ def ports(life, cli, uuids):
         physical_network="net1",
         extra={"color": "blue"},
         local_link_connection={"switch_id": "00:11:22:33:44:55", "port_id": "eth1"},
-        description="the spare one",
     )
     cli.list(f"port list --node {uuids[0]}", rows=2)
     cli.list("port list --node n1 --long", rows=2)
@@ -197,6 +196,31 @@ def templates(life, cli, _uuids):
     cli.refused(f"deploy template create lower --steps '{steps}'", Has("lower"))
 
 
+def template_of_an_instance(life, cli, uuids):
+    life.chapter("an allocation with a trait, and the deploy template of that name at work")
+    step = {"interface": "deploy", "step": "simulated_failure", "args": {"message": "by the template"}, "priority": 95}
+    cli.do(f"deploy template create CUSTOM_AS_WISHED --steps '{json.dumps([step])}'")
+    cli.do("node add trait n2 CUSTOM_AS_WISHED")
+    cli.show("allocation create --name wished --resource-class metal --trait CUSTOM_AS_WISHED --wait 30", node_uuid=uuids[1])
+    cli.show("node show n2", instance_info={"traits": ["CUSTOM_AS_WISHED"]})
+    cli.do(
+        "node set n2 --instance-info image_source=http://images.example/system.raw --instance-info image_disk_format=raw"
+        " --instance-info image_checksum=5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef"
+    )
+    cli.refused("node deploy n2 --wait 60", Has("deploy failed"))
+    cli.show("node show n2", last_error=Has("by the template"))
+    step.update(step="simulated_pause", args={"seconds": 0.1})
+    cli.do(f"deploy template set CUSTOM_AS_WISHED --steps '{json.dumps([step])}'")
+    cli.do("node deploy n2 --wait 60")
+    cli.show("node show n2", provision_state="active", last_error=None)
+    cli.refused("allocation delete wished", ANYTHING)
+    cli.do("node undeploy n2 --wait 60")
+    cli.show("node show n2", provision_state="available", instance_uuid=None, allocation_uuid=None, instance_info={})
+    cli.list("allocation list", rows=0)
+    cli.do("deploy template delete CUSTOM_AS_WISHED")
+    cli.do("node trait remove n2 --all")
+
+
 def runbooks(life, cli, _uuids):
     life.chapter("runbooks")
     steps = json.dumps([{"interface": "deploy", "step": "simulated_pause", "args": {"seconds": 0.1}, "order": 1}])
@@ -266,8 +290,8 @@ def inspection_rules(life, cli, _uuids):
     cli.show(f"inspection rule show {uuid}", description="mark them", priority=20)
     cli.do(f"inspection rule unset {uuid} --description")
     cli.do(f"inspection rule delete {uuid}")
-    cli.show(f"inspection rule create --actions '{actions}'", conditions=[])
-    cli.do("inspection rule delete --all")
+    rule = cli.show(f"inspection rule create --actions '{actions}'", conditions=[])
+    cli.do(f"inspection rule delete {rule['uuid']}")
     cli.list("inspection rule list", rows=0)
 
 
@@ -311,6 +335,7 @@ def main():
             traits,
             allocations,
             templates,
+            template_of_an_instance,
             runbooks,
             volumes,
             inspection_rules,

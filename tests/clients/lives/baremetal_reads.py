@@ -110,7 +110,8 @@ def hardware(life, cli, _uuid):
     cli.show("node show seen", target_raid_config={})
 
     life.chapter("vendor passthru")
-    cli.list("node passthru list seen", must=False)
+    cli.list("node passthru list seen", rows=4, name="first_method", must=False)
+    cli.do("node passthru call seen first_method --http-method POST --arg bar=baz", must=False)
     cli.refused("node passthru call seen nothing", Has("nothing"))
 
 
@@ -121,7 +122,7 @@ def history(life, cli, _uuid):
     if events:
         cli.show(f"node history get seen {events[0]['uuid']}", uuid=events[0]["uuid"], must=False)
     cli.refused("node inventory save seen", Has("404"))
-    cli.list("node children list seen", rows=0, must=False)
+    cli.show("node children list seen", children=None)
 
 
 def empty_lists(life, cli, _uuid):

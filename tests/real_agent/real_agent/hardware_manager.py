@@ -5,6 +5,8 @@ manager, which still offers the deploy, clean and service steps.  Whatever
 would read the real machine or act on it is answered here instead.
 """
 
+import os
+
 from ironic_python_agent import config  # noqa: F401  registers the options
 from ironic_python_agent import disk_utils
 from ironic_python_agent import errors
@@ -76,6 +78,18 @@ class FileDiskManager(hardware.HardwareManager):
 
     def collect_lldp_data(self, interface_names=None):
         return {}
+
+    def get_service_steps(self, node, ports):
+        return [{"step": "leave_note", "interface": "deploy", "priority": 0,
+                 "reboot_requested": False, "abortable": True,
+                 "argsinfo": {"text": {"description": "what it shall say", "required": True}}}]
+
+    def leave_note(self, node, ports, text):
+        """A step that does no harm to a machine in use, and leaves a trace."""
+        path = os.path.join(self.machine.workdir, "note")
+        with open(path, "w") as file:
+            file.write(text)
+        return f"left at {path}"
 
     def full_sync(self):
         """The kernel writes the file to the host's disk in its own time."""

@@ -2,6 +2,7 @@
 
 import builtins
 import io
+import os
 import resource
 import signal
 
@@ -24,6 +25,7 @@ def main():
     from ironic_python_agent import hardware
     from ironic_python_agent import utils
     from ironic_python_agent.cmd import agent as command
+    from ironic_python_agent.extensions import rescue
     from ironic_python_agent.extensions import standby
 
     def open_like_a_device(path, mode="r", *args, **kwargs):
@@ -33,6 +35,9 @@ def main():
 
     # Raw images are streamed into open(device, "wb+").
     standby.open = open_like_a_device
+    # Where the stock agent leaves it is a folder that ramdisks are built with. That
+    # it can't write /etc/.rescued here is a warning to it, no more.
+    rescue.PASSWORD_FILE = os.path.join(machine.workdir, "rescue-password")
     # Lock-down takes every network interface down and then sleeps for ever.
     agent.IronicPythonAgent._lockdown_system = lambda self: machine.go_down("lockdown")
     # The logs a conductor may ask for are the agent's own; the stock code would
