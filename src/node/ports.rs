@@ -40,12 +40,20 @@ pub const FIELDS: &[(&str, u16)] = &[
     ("available_for_dynamic_portgroup", 111),
 ];
 
+/// What a local link connection may say of its network, and since when.
+const NETWORK_TYPE: (&str, u16) = ("network_type", 64);
+
 /// The first field of a new port's document that is younger than `microversion`, and since when it is there.
 pub fn too_new(document: &Object, microversion: u16) -> Option<(&'static str, u16)> {
     FIELDS
         .iter()
         .copied()
         .find(|(name, since)| document.contains_key(*name) && *since > microversion)
+        .or_else(|| {
+            let link = document.get("local_link_connection")?;
+            link.get(NETWORK_TYPE.0).map(|_| NETWORK_TYPE)
+        })
+        .filter(|(_, since)| *since > microversion)
 }
 
 /// The first field of a patch that is younger than `microversion`, and since when it is there.
@@ -53,12 +61,28 @@ pub fn patch_too_new(
     operations: &[PatchOperation],
     microversion: u16,
 ) -> Option<(&'static str, u16)> {
-    FIELDS.iter().copied().find(|(name, since)| {
-        *since > microversion
-            && operations
-                .iter()
-                .any(|operation| operation.path.first().is_some_and(|root| root == name))
-    })
+    let is_of = |operation: &PatchOperation, name: &str| {
+        operation.path.first().is_some_and(|root| root == name)
+    };
+    let names_network_type = |operation: &PatchOperation| {
+        is_of(operation, "local_link_connection")
+            && (operation
+                .path
+                .get(1)
+                .is_some_and(|word| word == NETWORK_TYPE.0)
+                || operation.value.get(NETWORK_TYPE.0).is_some())
+    };
+    FIELDS
+        .iter()
+        .copied()
+        .find(|(name, since)| {
+            *since > microversion && operations.iter().any(|operation| is_of(operation, name))
+        })
+        .or_else(|| {
+            let is_named = operations.iter().any(names_network_type);
+            is_named.then_some(NETWORK_TYPE)
+        })
+        .filter(|(_, since)| *since > microversion)
 }
 
 /// Reads the document of a new port.

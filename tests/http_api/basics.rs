@@ -152,6 +152,13 @@ async fn paths_work_without_prefix_and_with_a_slash() {
         .raw("GET", "/v1/nodes/ns~n.json", &at("1.91"), b"")
         .await
         .has_status(404);
+    let port = json!({"node_uuid": uuid, "address": "52:54:00:00:00:01"});
+    let port = server.send("POST", "/v1/ports", Some(port)).await.json();
+    let by_suffix = format!("/v1/ports/{}.json", port["uuid"].as_str().unwrap());
+    for (version, status) in [("1.90", 200), ("1.91", 404)] {
+        let answer = server.raw("GET", &by_suffix, &at(version), b"").await;
+        answer.has_status(status);
+    }
 }
 
 #[actix_web::test]

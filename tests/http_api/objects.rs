@@ -179,7 +179,7 @@ async fn kinds_are_as_old_as_they_are() {
     }
     for (path, method) in [
         ("/v1/chassis", "DELETE"),
-        ("/v1/inspection_rules", "DELETE"),
+        ("/v1/deploy_templates", "DELETE"),
         ("/v1/deploy_templates/CUSTOM_A", "PUT"),
     ] {
         server
@@ -267,6 +267,24 @@ async fn secrets_in_steps_and_in_rules_stay_hidden() {
         .await
         .has_status(400)
         .fault_string();
+}
+
+#[actix_web::test]
+async fn all_inspection_rules_go_at_once() {
+    let server = server().await;
+    let rule = json!({"actions": [{"op": "fail", "args": {"msg": "m"}}]});
+    for _ in 0..3 {
+        send(&server, "POST", "/v1/inspection_rules", rule.clone())
+            .await
+            .has_status(201);
+    }
+    for _ in 0..2 {
+        send(&server, "DELETE", "/v1/inspection_rules", Value::Null)
+            .await
+            .has_status(204);
+        let list = server.get("/v1/inspection_rules").await.json();
+        assert_eq!(list["inspection_rules"], json!([]));
+    }
 }
 
 #[actix_web::test]

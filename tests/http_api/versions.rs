@@ -251,6 +251,24 @@ async fn fields_younger_than_the_request_can_not_be_set() {
 }
 
 #[actix_web::test]
+async fn the_kind_of_network_of_a_port_is_younger_than_its_link() {
+    let server = server().await;
+    let link = json!({"network_type": "unmanaged"});
+    // No such node, so that nothing is made.
+    let new = json!({
+        "node_uuid": NOBODY, "address": "52:54:00:00:00:01", "local_link_connection": link,
+    });
+    is_acceptable_since(&server, 64, ("POST", "/v1/ports", new), &[400]).await;
+    let path = format!("/v1/ports/{NOBODY}");
+    for (below, value) in [("", link.clone()), ("/network_type", json!("unmanaged"))] {
+        let operation = json!([
+            {"op": "add", "path": format!("/local_link_connection{below}"), "value": value},
+        ]);
+        is_acceptable_since(&server, 64, ("PATCH", &path, operation), &[404]).await;
+    }
+}
+
+#[actix_web::test]
 async fn filters_appear_with_their_version() {
     let server = server().await;
     for (path, filters) in [("/v1/nodes", NODE_FILTERS), ("/v1/ports", PORT_FILTERS)] {

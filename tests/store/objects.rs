@@ -100,8 +100,10 @@ pub async fn parts_come_back_with_their_node(_: &Database, store: &Store) {
     let save = update(&mut node, |node| node.last_error = Some("e".to_owned()));
     store.writer.save(save).await.unwrap();
     assert_eq!(stored(store, node.id).await.as_ref(), Some(&node));
+    // Among others that have none.
+    enrol(store, &[a_node(2)]).await;
     let listed = store.reader.nodes(NodeFilter::default(), first(9)).await;
-    assert_eq!(listed.unwrap(), [node.clone()]);
+    assert_eq!(listed.unwrap(), [node.clone(), a_node(2)]);
     let in_group = PortFilter {
         portgroup: Some(group(1).id),
         ..PortFilter::default()

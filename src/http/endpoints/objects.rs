@@ -198,6 +198,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .takes("NewInspectionRule")
     .shows("InspectionRule")
     .errors(&[409]),
+    delete(
+        "/v1/inspection_rules",
+        "Removes all inspection rules.",
+        |r, _| Box::pin(objects::delete_all::<InspectionRule>(r)),
+    )
+    .since(96)
+    .too_old(TooOld::MethodNotAllowed),
     get(
         "/v1/inspection_rules/{rule}",
         "Shows an inspection rule.",

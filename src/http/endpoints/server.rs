@@ -90,12 +90,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .for_agents(),
     post(
         "/v1/continue_inspection",
-        "An agent tells what it found in its machine.",
+        "An agent tells what it found in its machine; also with 1.1.",
         |r, _| Box::pin(ramdisk::continue_inspection(r)),
     )
+    .since(84)
+    .too_old(TooOld::SaidByHandler)
     .query(&[CONTINUE])
     .takes("Findings")
     .status(202)
+    .shows("Continued")
     .errors(&[403, 404, 409])
     .for_agents(),
     get("/metrics", "Measurements, for Prometheus.", |r, _| {

@@ -21,7 +21,7 @@ use super::view::{self, Selection, Shown};
 use crate::catalog::{self, Kind, Record};
 use crate::conductor::DeliverError;
 use crate::node::{Object, fields};
-use crate::store::{Ident, RECORD_SORT_KEYS, RecordFilter};
+use crate::store::{Ident, Page, RECORD_SORT_KEYS, RecordFilter};
 
 /// A kind of objects that has endpoints.
 pub trait Served: Kind {
@@ -155,6 +155,31 @@ pub async fn delete<T: Served>(request: &Request, ident: &str) -> Result<Reply, 
     let removing = request.api.conductor.remove_record::<T>(id, |_| Ok(()));
     removing.await.map_err(|error| told::<T>(ident, error))?;
     Ok(Reply::Nothing)
+}
+
+/// `DELETE /v1/{plural}`, where clients can remove all at once.
+pub async fn delete_all<T: Served>(request: &Request) -> Result<Reply, Error> {
+    request.arguments()?.finish()?;
+    let conductor = &request.api.conductor;
+    let page = Page {
+        limit: request.api.settings.page_items_max,
+        marker: None,
+        sort_key: None,
+        descending: false,
+    };
+    loop {
+        let filter = RecordFilter::default();
+        let found: Vec<Record<T>> = conductor.reader().records(filter, page.clone()).await?;
+        for record in &found {
+            match conductor.remove_record::<T>(record.id, |_| Ok(())).await {
+                Ok(()) | Err(DeliverError::NotFound) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if found.len() < page.limit {
+            return Ok(Reply::Nothing);
+        }
+    }
 }
 
 /// The object a path names.

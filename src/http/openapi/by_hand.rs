@@ -111,6 +111,10 @@ pub fn documents() -> Vec<(&'static str, Value)> {
             "Lookup",
             json!({"type": "object", "properties": {"node": object(), "config": object()}, "required": ["node", "config"]}),
         ),
+        (
+            "Continued",
+            json!({"type": "object", "properties": {"uuid": text(), "node": object(), "config": object()}}),
+        ),
         ("States", json!({"type": "object", "properties": states})),
         (
             "Validation",
