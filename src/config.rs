@@ -22,6 +22,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::agent;
+use crate::node::inspection::Settings as Inspector;
 use crate::node::masking::masked_text;
 use crate::node::{BootMode, Limits};
 
@@ -34,6 +35,8 @@ pub struct Config {
     pub api: Api,
     /// The work on nodes.
     pub conductor: Conductor,
+    /// What is made of the findings of inspections.
+    pub inspector: Inspector,
     /// Where nodes are stored.
     pub database: Database,
     /// The ramdisk agents.
@@ -367,6 +370,7 @@ impl Config {
                 .map(|StepPriority(step, priority)| (step.clone(), *priority))
                 .collect(),
             poweroff_in_cleanfail: self.conductor.poweroff_in_cleanfail,
+            inspection: self.inspector.clone(),
             write_image_limit_ms: ms(self.conductor.write_image_limit),
             command_limit_ms: ms(self.conductor.command_limit),
             driver_limit_ms: ms(self.conductor.power_state_change_timeout),

@@ -18,7 +18,10 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
         // The core: data in, data out.
         ("timestamp", (vec![], data.to_vec())),
         ("command", (vec!["timestamp"], data.to_vec())),
-        ("node", (vec!["timestamp", "command"], data.to_vec())),
+        (
+            "node",
+            (vec!["timestamp", "command"], with(&["ipnet", "regex"])),
+        ),
         // Objects beside nodes: data in, data out as well.
         ("catalog", (vec!["timestamp", "node"], data.to_vec())),
         // The core in a made-up world: no clock, no sockets, no files.

@@ -18,6 +18,8 @@ mod devices;
 mod documents;
 #[path = "http_api/hardware.rs"]
 mod hardware;
+#[path = "http_api/inspections.rs"]
+mod inspections;
 #[path = "http_api/inventory.rs"]
 mod inventory;
 #[path = "http_api/nodes.rs"]

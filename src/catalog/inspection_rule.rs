@@ -1,12 +1,13 @@
 //! Inspection rules: what is to be made of what an inspection found.
 //!
-//! Pure. Here a rule is a document whose form is checked; it is carried out elsewhere.
+//! Pure. Here a rule is a document; what it may hold and how it is carried out stands in `node::inspection::rules`.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::Kind;
+use super::{Kind, Record};
 use crate::node::fields::{Field, Holds, field, required};
+use crate::node::inspection::rules::{Rule, check_action, check_condition};
 use crate::node::values::{bad, object_of, text_of};
 use crate::node::{Object, Refused};
 
@@ -28,30 +29,6 @@ pub struct InspectionRule {
     pub actions: Vec<Object>,
 }
 
-/// What conditions can ask; each also with `!` in front, which turns it round.
-pub const CONDITIONS: [&str; 11] = [
-    "eq", "lt", "gt", "is-empty", "in-net", "matches", "contains", "one-of", "is-none", "is-true",
-    "is-false",
-];
-
-/// What actions can do.
-pub const ACTIONS: [&str; 14] = [
-    "fail",
-    "set-attribute",
-    "extend-attribute",
-    "del-attribute",
-    "set-port-attribute",
-    "extend-port-attribute",
-    "del-port-attribute",
-    "add-trait",
-    "remove-trait",
-    "set-plugin-data",
-    "extend-plugin-data",
-    "unset-plugin-data",
-    "set-capability",
-    "log",
-];
-
 /// The highest priority that can be given.
 pub const PRIORITY_MAX: i64 = 9_999;
 
@@ -66,20 +43,22 @@ fn phase(name: &str, value: &Value) -> Result<Value, Refused> {
 }
 
 fn conditions(name: &str, value: &Value) -> Result<Value, Refused> {
-    checked(name, value, |op| {
-        CONDITIONS.contains(&op.trim_start_matches('!').trim_start())
-    })
+    checked(name, value, check_condition)
 }
 
 fn actions(name: &str, value: &Value) -> Result<Value, Refused> {
-    let checked = checked(name, value, |op| ACTIONS.contains(&op))?;
+    let checked = checked(name, value, check_action)?;
     if checked == Value::Array(Vec::new()) {
         return Err(bad(name, "is empty; give at least one action"));
     }
     Ok(checked)
 }
 
-fn checked(name: &str, value: &Value, is_known: impl Fn(&str) -> bool) -> Result<Value, Refused> {
+fn checked(
+    name: &str,
+    value: &Value,
+    check: impl Fn(&str, &Object) -> Result<(), Refused>,
+) -> Result<Value, Refused> {
     let Value::Array(items) = value else {
         return Err(bad(name, "must be a list of objects with op and args"));
     };
@@ -89,43 +68,31 @@ fn checked(name: &str, value: &Value, is_known: impl Fn(&str) -> bool) -> Result
             &format!("has {} items; at most {ITEMS_MAX} are allowed", items.len()),
         ));
     }
-    let mut read = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let at = format!("{name}/{index}");
-        let item = object_of(&at, item)?;
-        let mut kept = Map::new();
-        for (key, value) in item {
-            let field = format!("{at}/{key}");
-            match key.as_str() {
-                "op" => {
-                    let op = text_of(&field, value, 255)?;
-                    if !is_known(op) {
-                        return Err(bad(&field, &format!("{op:?} is not known")));
-                    }
-                }
-                "args" => {
-                    if !value.is_object() && !value.is_array() {
-                        return Err(bad(&field, "must be an object or a list"));
-                    }
-                }
-                "loop" => {
-                    if !value.is_object() && !value.is_array() && !value.is_null() {
-                        return Err(bad(&field, "must be a list or an object"));
-                    }
-                }
-                _ => return Err(bad(&field, "is not known; use op, args and loop")),
-            }
-            kept.insert(key.clone(), value.clone());
-        }
-        if !kept.contains_key("op") {
-            return Err(bad(&format!("{at}/op"), "is missing"));
-        }
-        if !kept.contains_key("args") {
-            return Err(bad(&format!("{at}/args"), "is missing"));
-        }
-        read.push(Value::Object(kept));
+        check(&at, object_of(&at, item)?)?;
     }
-    Ok(Value::Array(read))
+    Ok(value.clone())
+}
+
+impl Record<InspectionRule> {
+    /// The rule as inspections carry it out.
+    pub fn rule(self) -> Rule {
+        let InspectionRule {
+            priority,
+            sensitive,
+            conditions,
+            actions,
+            ..
+        } = self.is;
+        Rule {
+            id: self.id,
+            priority,
+            sensitive,
+            conditions,
+            actions,
+        }
+    }
 }
 
 impl Kind for InspectionRule {

@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub use self::allocation::{Allocation, AllocationState};
 pub use self::chassis::Chassis;
 pub use self::deploy_template::DeployTemplate;
-pub use self::inspection_rule::{ACTIONS, CONDITIONS, InspectionRule, PRIORITY_MAX};
+pub use self::inspection_rule::{InspectionRule, PRIORITY_MAX};
 pub use self::runbook::Runbook;
 
 use crate::node::fields::{self, Field};

@@ -24,10 +24,11 @@ pub(super) fn print(config: &Config) -> String {
 }
 
 /// Every setting in the order of the file.
-pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Value)>); 5] {
+pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Value)>); 6] {
     let Config {
         api,
         conductor,
+        inspector,
         database,
         agent,
         log,
@@ -118,6 +119,23 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     "actor_restarts_window",
                     number(conductor.actor_restarts_window),
                 ),
+            ],
+        ),
+        (
+            "inspector",
+            vec![
+                (
+                    "hooks",
+                    list(
+                        &inspector
+                            .hooks
+                            .iter()
+                            .map(|hook| hook.name())
+                            .collect::<Vec<_>>(),
+                    ),
+                ),
+                ("add_ports", text(inspector.add_ports.name())),
+                ("keep_ports", text(inspector.keep_ports.name())),
             ],
         ),
         (

@@ -8,9 +8,10 @@ use ipnet::IpNet;
 use toml::Value;
 
 use super::source::{Raw, Reader, closest};
-use super::{Agent, Api, Auth, Conductor, Config, Database, Log, LogFormat};
+use super::{Agent, Api, Auth, Conductor, Config, Database, Inspector, Log, LogFormat};
 use crate::agent::TlsMinVersion;
 use crate::node::BootMode;
+use crate::node::inspection::{AddPorts, Hook, KeepPorts};
 
 const DAY: u64 = 86_400;
 const GIB: u64 = 1 << 30;
@@ -20,6 +21,7 @@ pub(super) fn read(reader: &mut Reader) -> Config {
     let Config {
         api,
         conductor,
+        inspector,
         database,
         agent,
         log,
@@ -27,6 +29,7 @@ pub(super) fn read(reader: &mut Reader) -> Config {
     Config {
         api: read_api(&mut Section(reader, "api"), api),
         conductor: read_conductor(&mut Section(reader, "conductor"), conductor),
+        inspector: read_inspector(&mut Section(reader, "inspector"), inspector),
         database: read_database(&mut Section(reader, "database"), database),
         agent: read_agent(&mut Section(reader, "agent"), agent),
         log: read_log(&mut Section(reader, "log"), log),
@@ -130,6 +133,20 @@ fn read_conductor(from: &mut Section<'_>, default: Conductor) -> Conductor {
             default.actor_restarts_window,
             1..=DAY,
         ),
+    }
+}
+
+fn read_inspector(from: &mut Section<'_>, default: Inspector) -> Inspector {
+    Inspector {
+        hooks: from.list("hooks", default.hooks, |text| {
+            let known = Hook::ALL.iter().find(|(name, _)| *name == text);
+            known.map(|(_, hook)| *hook).ok_or_else(|| {
+                let names = Hook::ALL.map(|(name, _)| name).join(", ");
+                format!("{text:?} is not an inspection hook; use some of {names}")
+            })
+        }),
+        add_ports: from.choice("add_ports", default.add_ports, &AddPorts::ALL),
+        keep_ports: from.choice("keep_ports", default.keep_ports, &KeepPorts::ALL),
     }
 }
 

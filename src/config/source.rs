@@ -93,7 +93,8 @@ pub(super) struct Reader {
 }
 
 /// The sections of the file.
-pub(super) const SECTIONS: [&str; 5] = ["api", "conductor", "database", "agent", "log"];
+pub(super) const SECTIONS: [&str; 6] =
+    ["api", "conductor", "inspector", "database", "agent", "log"];
 
 const BUILT_IN: &str = "built-in default";
 const PRESET: &str = "default of this command";

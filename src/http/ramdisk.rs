@@ -4,6 +4,8 @@
 //! Whether a node may be looked up, and what a heartbeat means, is decided by the node. Tokens are compared by the conductor and
 //! never logged. Every refusal of a lookup is one identical 404: who asks learns nothing about nodes that are not theirs.
 
+use std::net::IpAddr;
+
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,10 +14,15 @@ use super::reply::{Document, Reply, json_text};
 use super::request::{Request, no_such_node};
 use super::settings::AgentSettings;
 use super::view;
+use crate::catalog::{InspectionRule, Record};
 use crate::conductor::DeliverError;
-use crate::node::inspection::{self, Findings};
+use crate::node::inspection::rules::Rule;
+use crate::node::inspection::{self, Findings, bmc};
 use crate::node::masking::STARS;
-use crate::node::{Event, Heartbeat, NodeId, PortId, Refused, TokenMatch, attributes};
+use crate::node::{
+    Event, Heartbeat, NodeId, PortId, ProvisionState, Refused, TokenMatch, attributes,
+};
+use crate::store::{NodeFilter, Page, PortFilter, RecordFilter};
 
 const SINCE: u16 = 22;
 /// From here on the findings of an inspection are answered as a lookup is.
@@ -166,14 +173,23 @@ pub async fn continue_inspection(request: &Request) -> Result<Reply, Error> {
         ));
     };
     inspection::check(&data).map_err(Error::Bad)?;
+    let addresses = inspection::addresses_in(&data);
     let id = match named {
         Some(id) => NodeId(id),
-        None => one_node_with(request, &inspection::addresses_in(&data)).await?,
+        None => match one_node_at(request, &bmc::addresses_in(&data), &addresses).await? {
+            Some(id) => id,
+            None => one_node_with(request, &addresses).await?,
+        },
     };
     let fresh_ids = (0..inspection::interfaces_in(&data))
         .map(|_| PortId(Uuid::new_v4()))
         .collect();
-    let findings = Box::new(Findings { data, fresh_ids });
+    let findings = Box::new(Findings {
+        data,
+        fresh_ids,
+        taken: taken_by_others(request, id, addresses).await?,
+        rules: rules(request).await?,
+    });
     let event = Event::Inspected(findings);
     let answer = match request.api.conductor.deliver(id, event).await {
         Err(DeliverError::NotFound) => return Err(Error::LookupFailed),
@@ -190,6 +206,78 @@ pub async fn continue_inspection(request: &Request) -> Result<Reply, Error> {
     Ok(Reply::AcceptedWith {
         body: json_text(&document),
     })
+}
+
+/// The node whose BMC has one of these addresses, if nobody entered ports for its machine: the only one that waits for findings.
+async fn one_node_at(
+    request: &Request,
+    bmc: &[IpAddr],
+    addresses: &[String],
+) -> Result<Option<NodeId>, Error> {
+    const WAITING_MAX: usize = 1000;
+    let reader = request.api.conductor.reader();
+    if bmc.is_empty()
+        || !reader
+            .nodes_by_addresses(addresses.to_vec())
+            .await?
+            .is_empty()
+    {
+        return Ok(None);
+    }
+    let filter = NodeFilter {
+        provision_state: Some(ProvisionState::InspectWait),
+        include_children: true,
+        ..NodeFilter::default()
+    };
+    let waiting = reader.nodes(filter, oldest_first(WAITING_MAX)).await?;
+    let mut there = waiting.iter().filter(|node| bmc::is_at(node, bmc));
+    Ok(match (there.next(), there.next()) {
+        (Some(one), None) => Some(one.id),
+        _ => None,
+    })
+}
+
+/// Those of the addresses that ports of other nodes have.
+async fn taken_by_others(
+    request: &Request,
+    id: NodeId,
+    addresses: Vec<String>,
+) -> Result<Vec<String>, Error> {
+    let reader = request.api.conductor.reader();
+    let owners = reader.nodes_by_addresses(addresses.clone()).await?;
+    if owners.iter().all(|owner| *owner == id) {
+        return Ok(Vec::new());
+    }
+    let mut taken = Vec::new();
+    for address in addresses {
+        let filter = PortFilter {
+            address: Some(address.clone()),
+            ..PortFilter::default()
+        };
+        let ports = reader.ports(filter, oldest_first(1)).await?;
+        if ports.iter().any(|port| port.node != id) {
+            taken.push(address);
+        }
+    }
+    Ok(taken)
+}
+
+/// The inspection rules there are.
+async fn rules(request: &Request) -> Result<Vec<Rule>, Error> {
+    const RULES_MAX: usize = 10_000;
+    let reader = request.api.conductor.reader();
+    let every = RecordFilter::default();
+    let records = reader.records::<InspectionRule>(every, oldest_first(RULES_MAX));
+    Ok(records.await?.into_iter().map(Record::rule).collect())
+}
+
+fn oldest_first(limit: usize) -> Page {
+    Page {
+        limit,
+        marker: None,
+        sort_key: None,
+        descending: false,
+    }
 }
 
 /// The node that has a port with one of these addresses. An agent is told no more than that there is none.

@@ -256,10 +256,10 @@ async fn handle(
     if endpoint.since > microversion.0 {
         check_age(endpoint, resource)?;
     }
-    let bytes_max = if resource.is_for_agents() {
-        api.settings.agent_body_bytes_max
-    } else {
-        api.settings.body_bytes_max
+    let bytes_max = match resource.is_for_agents() {
+        true if endpoint.takes_findings() => api.settings.inspection_body_bytes_max,
+        true => api.settings.agent_body_bytes_max,
+        false => api.settings.body_bytes_max,
     };
     let body = read_body(http, payload, bytes_max, api.settings.request_timeout_ms).await?;
     let query = url::form_urlencoded::parse(http.query_string().as_bytes())

@@ -26,6 +26,8 @@ pub struct HttpSettings {
     pub stop_grace_s: u64,
     /// Largest body of a lookup or heartbeat, in bytes.
     pub agent_body_bytes_max: usize,
+    /// Largest body of what an agent found in its machine, in bytes: logs come with it.
+    pub inspection_body_bytes_max: usize,
     /// Largest body of any other request, in bytes; config drives come this way.
     pub body_bytes_max: usize,
     /// Largest page of a list, and the page a client gets that does not ask (`max_limit`).
@@ -92,6 +94,7 @@ impl HttpSettings {
             request_timeout_ms: 10_000,
             stop_grace_s: 10,
             agent_body_bytes_max: 1 << 20,
+            inspection_body_bytes_max: 16 << 20,
             body_bytes_max: 64 << 20,
             page_items_max: 1000,
             auth: Auth::None,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::inspection::Settings;
 use crate::timestamp::Timestamp;
 
 /// All lengths in milliseconds; 0 means "no limit". A few settings that are no lengths stand here too.
@@ -40,6 +41,8 @@ pub struct Limits {
     /// An agent that lost its token gets a new one without a power cycle, where the driver can't switch power and the agent that had
     /// the token is gone (`reissue_lost_token`).
     pub reissue_lost_token: bool,
+    /// What is made of the findings of inspections.
+    pub inspection: Settings,
 }
 
 impl Default for Limits {
@@ -60,6 +63,7 @@ impl Default for Limits {
             clean_step_priorities: BTreeMap::new(),
             poweroff_in_cleanfail: false,
             reissue_lost_token: false,
+            inspection: Settings::default(),
         }
     }
 }

@@ -76,6 +76,20 @@ pub(super) fn apply_below(
     Ok(())
 }
 
+/// Whether a whole document is not nested too deeply.
+///
+/// # Errors
+/// [`Refused::BadValue`] naming the field.
+pub(super) fn check_depth(whole: &Value, field: &str) -> Result<(), Refused> {
+    if depth(whole) <= NESTED_MAX {
+        return Ok(());
+    }
+    Err(bad(
+        field,
+        &format!("would be nested deeper than {NESTED_MAX} levels"),
+    ))
+}
+
 fn index(key: &str) -> Option<usize> {
     key.bytes()
         .all(|byte| byte.is_ascii_digit())

@@ -53,6 +53,26 @@ pub fn patch(
     if !(node.maintenance.is_some() && only_removes_instance(operations)) {
         check_state_allows_patch(node.provision_state(), microversion)?;
     }
+    applied(node, operations, reset_interfaces, microversion)
+}
+
+/// What an inspection rule makes of a node that is inspected: it sets what a patch may set.
+///
+/// # Errors
+/// As [`patch`].
+pub(super) fn patch_by_rule(
+    node: &Node,
+    operations: &[PatchOperation],
+) -> Result<Patched, Refused> {
+    applied(node, operations, false, u16::MAX)
+}
+
+fn applied(
+    node: &Node,
+    operations: &[PatchOperation],
+    reset_interfaces: bool,
+    microversion: u16,
+) -> Result<Patched, Refused> {
     let mut set = Map::new();
     let mut interfaces_named = Vec::new();
     for operation in operations {

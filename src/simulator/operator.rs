@@ -8,6 +8,7 @@ use super::shell::Caller;
 use super::world::World;
 use crate::node::hardware::recorded::BootDevice;
 use crate::node::steps::WorkStep;
+use crate::node::work::{Work, WorkPhase};
 use crate::node::{
     Event, HardwareRequest, Object, PatchOp, PatchOperation, PowerRequest, PowerState,
     ProvisionOptions, ProvisionState as S, Verb,
@@ -53,6 +54,7 @@ impl World<'_> {
     /// Somebody looks at the node and wants something of it.
     pub(super) fn operator_comes(&mut self) {
         if self.injector.is_over {
+            self.end_the_hold();
             return;
         }
         let node = self.node();
@@ -145,13 +147,11 @@ impl World<'_> {
                 next = self.random.around(rest / 4);
             }
             S::CleanHold | S::DeployHold | S::ServiceHold => {
-                if disturbs {
-                    self.operator_asks(Event::power(PowerRequest::Reboot));
-                }
-                let wish = match self.random.between(0, 4) {
-                    0 => verb(Verb::Abort),
+                let wish = match self.random.between(0, 2) {
+                    0 if disturbs => verb(Verb::Abort),
                     // A new service takes the place of a held one; elsewhere it is refused.
-                    1 => self.with_steps(Verb::Service),
+                    1 if disturbs => self.with_steps(Verb::Service),
+                    2 if disturbs => Event::power(PowerRequest::Reboot),
                     _ => verb(Verb::Unhold),
                 };
                 self.begins(wish);
@@ -200,6 +200,17 @@ impl World<'_> {
     fn begins(&mut self, wish: Event) {
         self.hostile_before_deploy = self.machine_is_suspect();
         self.operator_asks(wish);
+    }
+
+    /// Holds are people's to end, in peace too.
+    fn end_the_hold(&mut self) {
+        let is_held = |work: &Work| work.phase == WorkPhase::Held;
+        if self.node().work().is_some_and(is_held) {
+            self.deliver(verb(Verb::Unhold), None, Caller::Operator);
+        }
+        if self.node().is_at_work() {
+            self.queue.plan(self.now + 60_000, Happening::Operator);
+        }
     }
 
     fn one_of(&mut self, one: Verb, other: Verb) -> Verb {
@@ -255,6 +266,20 @@ impl World<'_> {
     /// True while earlier calls to the power control may still come to act on the machine.
     fn machine_is_suspect(&self) -> bool {
         self.injector.hostile > 0
+    }
+
+    /// The same as before, since there was no answer then.
+    pub(super) fn operator_asks_again(&mut self, event: Event) {
+        let ends_work = matches!(
+            &event,
+            Event::Provision {
+                verb: Verb::Abort | Verb::Deleted,
+                ..
+            }
+        );
+        // By now it may meet other work than it was meant for.
+        self.injector.hostile += u64::from(ends_work);
+        self.operator_asks(event);
     }
 
     pub(super) fn operator_asks(&mut self, event: Event) {

@@ -864,6 +864,7 @@ impl World<'_> {
         Findings {
             data: data.as_object().cloned().unwrap_or_default(),
             fresh_ids: vec![PortId(Uuid::from_u128(u128::from(number) << 64))],
+            ..Findings::default()
         }
     }
 }

@@ -75,8 +75,8 @@ impl Machine {
             .arg("--script")
             .arg(&path)
             .args(["mklabel", "gpt", "mkpart", "data", "1MiB", "8MiB"])
-            .status();
-        assert!(made.expect("parted starts").success());
+            .output();
+        assert!(made.expect("parted starts").status.success());
         disk.write_all_at(LEFTOVER, LEFTOVER_AT)
             .expect("a plain file");
         machine

@@ -117,7 +117,7 @@ pub enum Access {
     Users,
     /// Everybody.
     Everybody,
-    /// Agents, who have no user name and may send small bodies only.
+    /// Agents, who have no user name and may send small bodies only, what they find in their machines aside.
     Agents,
 }
 
@@ -247,6 +247,11 @@ pub const fn delete(path: &'static str, about: &'static str, handler: Handler) -
 }
 
 impl Endpoint {
+    /// True where the body is what an agent found in its machine, logs included: that is large.
+    pub fn takes_findings(&self) -> bool {
+        self.body == Body::Document("Findings")
+    }
+
     /// It is there since 1.`minor`; older requests get 404.
     pub const fn since(mut self, minor: u16) -> Endpoint {
         self.since = minor;

@@ -486,6 +486,7 @@ fn findings(data: Value) -> Event {
     Event::Inspected(Box::new(Findings {
         data: data.as_object().unwrap().clone(),
         fresh_ids: (1..=3).map(|n| PortId(uuid::Uuid::from_u128(n))).collect(),
+        ..Findings::default()
     }))
 }
 
@@ -530,10 +531,7 @@ fn an_inspection_makes_ports_and_keeps_what_was_found() {
         .iter()
         .map(|port| (port.address.as_str(), port.pxe_enabled))
         .collect();
-    assert_eq!(
-        ports,
-        [("52:54:00:aa:00:01", true), ("52:54:00:aa:00:02", false)]
-    );
+    assert_eq!(ports, [("52:54:00:aa:00:01", true)]);
     assert_eq!(world.state(), "inspecting");
     world.driver_says_yes();
     assert_eq!(world.state(), "manageable");

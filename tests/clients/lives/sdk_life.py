@@ -83,7 +83,6 @@ class Story:
         self.verb("inspect", "manageable")
         inventory = self.sdk.call("get_node_inventory", self.node)
         self.life.expect("memory", inventory["inventory"]["memory"]["physical_mb"], 16384)
-        self.sdk.list("ports", node=self.node.id, rows=2)
         self.sdk.list("ports", node=self.node.id, address=ADDRESS, is_pxe_enabled=True, details=True, rows=1)
 
     def clean(self):
