@@ -371,6 +371,16 @@ fn only_a_sensitive_rule_sees_secrets() {
     let extra = apply(vec![sensitive]).node.attributes.extra;
     assert_eq!(extra["a"], "opensesame");
     assert_eq!(extra["b"], "hunter2/{\"redfish_password\":\"opensesame\"}");
+    let logs = rule(
+        json!([]),
+        json!([{"op": "log", "args": ["{inventory[bmc_password]}"]}]),
+    );
+    let step = apply(vec![Rule {
+        sensitive: true,
+        ..logs
+    }]);
+    let history = format!("{:?}", step.history);
+    assert!(history.contains("sensitive") && !history.contains("hunter2"));
 }
 
 #[test]

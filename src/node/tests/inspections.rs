@@ -211,3 +211,27 @@ fn missing_and_odd_parts_are_passed_over() {
         );
     }
 }
+
+/// As many as there may be, each with a name as long as it may be; switches are heard on no more than 64.
+#[test]
+fn a_machine_with_many_interfaces_is_taken_over_within_limits() {
+    let interfaces: Vec<Value> = (0..256)
+        .map(|n| {
+            json!({
+                "name": format!("eth{n}"), "mac_address": format!("52:54:00:aa:01:{n:02x}"), "lldp": [[5, "73"]],
+            })
+        })
+        .collect();
+    let mut data = good();
+    data["inventory"]["interfaces"] = json!(interfaces);
+    data["inventory"]["interfaces"][0]["name"] = json!("e".repeat(65));
+    let settings = Settings {
+        add_ports: AddPorts::All,
+        ..with_hooks(&[Hook::ParseLldp, Hook::LocalLinkConnection, Hook::Ports])
+    };
+    let step = inspect(&inspected_node(), settings, document(data));
+    assert_eq!(step.node.last_error, None);
+    assert_eq!(step.node.ports.len(), 255, "one has no name");
+    let parsed = &step.inventory.unwrap()["plugin_data"]["parsed_lldp"];
+    assert_eq!(parsed.as_object().unwrap().len(), 64);
+}
