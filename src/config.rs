@@ -16,6 +16,7 @@ mod source;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -101,6 +102,8 @@ pub struct Conductor {
     pub inspect_wait_timeout: u64,
     /// Nodes are cleaned on their way to `available`, unless they say otherwise.
     pub automated_clean: bool,
+    /// Priorities of clean steps in place of those the driver and the agent give them: `<interface>.<step>:<priority>`.
+    pub clean_step_priority_override: Vec<StepPriority>,
     /// A machine is switched off when a step of its cleaning has failed.
     pub poweroff_in_cleanfail: bool,
     /// Seconds a driver may take for one call; 0: no limit.
@@ -212,6 +215,35 @@ impl Default for Api {
     }
 }
 
+/// The priority an operator gives a clean step: its name, `<interface>.<step>`, and a number from 0 on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepPriority(pub String, pub i64);
+
+impl FromStr for StepPriority {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<StepPriority, String> {
+        let wrong = || {
+            format!(
+                "{text:?} must be <interface>.<step>:<priority>, for example deploy.erase_devices:0"
+            )
+        };
+        let (step, priority) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let priority: u32 = priority.trim().parse().map_err(|_| wrong())?;
+        let (interface, name) = step.trim().split_once('.').ok_or_else(wrong)?;
+        if interface.is_empty() || name.is_empty() {
+            return Err(wrong());
+        }
+        Ok(StepPriority(step.trim().to_owned(), i64::from(priority)))
+    }
+}
+
+impl fmt::Display for StepPriority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.0, self.1)
+    }
+}
+
 impl Default for Conductor {
     fn default() -> Conductor {
         Conductor {
@@ -224,6 +256,7 @@ impl Default for Conductor {
             rescue_callback_timeout: 1800,
             inspect_wait_timeout: 1800,
             automated_clean: true,
+            clean_step_priority_override: Vec::new(),
             poweroff_in_cleanfail: false,
             power_state_change_timeout: 60,
             soft_power_off_wait: 35,
@@ -330,6 +363,12 @@ impl Config {
             rescue_callback_timeout_ms: ms(self.conductor.rescue_callback_timeout),
             inspect_wait_timeout_ms: ms(self.conductor.inspect_wait_timeout),
             automated_clean: self.conductor.automated_clean,
+            clean_step_priorities: self
+                .conductor
+                .clean_step_priority_override
+                .iter()
+                .map(|StepPriority(step, priority)| (step.clone(), *priority))
+                .collect(),
             poweroff_in_cleanfail: self.conductor.poweroff_in_cleanfail,
             inspection: self.inspector.clone(),
             write_image_limit_ms: ms(self.conductor.write_image_limit),

@@ -33,13 +33,13 @@
 //! # Three walks through the code
 //! **A heartbeat.** `http::ramdisk` checks its form and hands it to [`conductor::Conductor::heartbeat`]; the registry puts it into
 //! the node's mailbox; `conductor::node_actor` compares the token and calls [`node::step()`]; `node::heartbeat` records the sign of
-//! life, or lets `node::deploy` begin with a new agent; the actor stores the outcome, carries away the effects and only then
+//! life, or lets `node::work` begin with a new agent; the actor stores the outcome, carries away the effects and only then
 //! answers 202.
 //!
 //! **A deadline.** [`node::Deadlines`] holds one absolute time per kind. The actor keeps one timer for the earliest; when it fires
-//! and the time has really come, `node::deadlines` says which it is and `node::deploy` what that means.
+//! and the time has really come, `node::deadlines` says which it is and `node::work` what that means.
 //!
-//! **A command.** `node::deploy` plans it; `command::step` first asks for a survey of the agent, then has the intent stored
+//! **A command.** `node::work` plans it; `command::step` first asks for a survey of the agent, then has the intent stored
 //! ([`command::Phase::Sent`]), then asks for the POST. `conductor::command_actor` does these things one at a time through
 //! [`agent::AgentClient`]. Without a clear answer it becomes [`command::Phase::Unknown`], and `command::reconcile` finds out by
 //! reading the agent.

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use upbeat::command::{Effect as AgentEffect, Event as AgentEvent, Phase, PostAnswer, Refusal};
+use upbeat::node::transitions::EDGES;
 use upbeat::node::{Effect, Event, Node, Now, Outcome, Provision, Reply, Step, TokenMatch, step};
 use upbeat::simulator::{Fault, Faults, Options, Quirks, Rule, StepFn, run, shrink, told_briefly};
 
@@ -107,6 +108,53 @@ fn a_seed_means_the_same_every_time_on_any_number_of_threads() {
         assert_eq!(first.tally, again.tally);
         let other = run(&Options::new(seed + 1, 6, HOUR_MS));
         assert_ne!(first.digest, other.digest);
+    }
+}
+
+/// Pairs of states that the table connects and no flow of this conductor takes, with the reason.
+const NOT_TAKEN: &[(&str, &str, &str)] = &[
+    (
+        "inspect wait",
+        "manageable",
+        "what was found is taken over in inspecting",
+    ),
+    (
+        "service failed",
+        "service wait",
+        "a failed service is begun anew",
+    ),
+    (
+        "service failed",
+        "service hold",
+        "a failed service is begun anew",
+    ),
+];
+
+#[test]
+fn the_worlds_walk_along_every_edge_of_the_table() {
+    let mut moves = BTreeSet::new();
+    for seed in 0..400 {
+        let report = run(&Options::new(seed, 4, 24 * HOUR_MS));
+        assert_eq!(report.broken, None);
+        moves.extend(report.tally.moves);
+        let missing: BTreeSet<String> = EDGES
+            .iter()
+            .filter(|(from, _, to)| !moves.contains(&(*from, *to)))
+            .map(|(from, _, to)| format!("{from} -> {to}"))
+            .collect();
+        let known: BTreeSet<String> = NOT_TAKEN
+            .iter()
+            .map(|(from, to, _)| format!("{from} -> {to}"))
+            .collect();
+        assert!(
+            known.is_subset(&missing),
+            "they are taken: {:?}",
+            known.difference(&missing)
+        );
+        if missing == known {
+            return;
+        }
+        assert!(seed < 399, "never taken: {:?}", missing.difference(&known));
     }
 }
 

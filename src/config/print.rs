@@ -96,6 +96,10 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                 ),
                 ("automated_clean", conductor.automated_clean.into()),
                 (
+                    "clean_step_priority_override",
+                    list(&conductor.clean_step_priority_override),
+                ),
+                (
                     "poweroff_in_cleanfail",
                     conductor.poweroff_in_cleanfail.into(),
                 ),

@@ -108,6 +108,11 @@ fn read_conductor(from: &mut Section<'_>, default: Conductor) -> Conductor {
             0..=30 * DAY,
         ),
         automated_clean: from.boolean("automated_clean", default.automated_clean),
+        clean_step_priority_override: from.list(
+            "clean_step_priority_override",
+            default.clean_step_priority_override,
+            str::parse,
+        ),
         poweroff_in_cleanfail: from.boolean("poweroff_in_cleanfail", default.poweroff_in_cleanfail),
         power_state_change_timeout: from.number(
             "power_state_change_timeout",
@@ -394,7 +399,7 @@ impl Section<'_> {
             );
             return default;
         };
-        if texts.is_empty() {
+        if texts.is_empty() && !default.is_empty() {
             self.fault(
                 key,
                 "must not be empty; leave it out for the default".to_owned(),

@@ -98,6 +98,9 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
 
 /// Everything that stands against deploying a node with these attributes; empty when nothing does.
 pub fn problems(attributes: &Attributes) -> Vec<String> {
+    if is_ramdisk(attributes) {
+        return ramdisk_problems(attributes);
+    }
     // What a custom agent writes, if anything, its own steps say.
     let needs_no_image = uses(attributes, "deploy", "custom-agent")
         && !attributes.instance_info.contains_key("image_source");
@@ -109,6 +112,24 @@ pub fn problems(attributes: &Attributes) -> Vec<String> {
         problems.push(problem);
     }
     problems
+}
+
+/// True if a deploy only boots a ramdisk or an ISO, which then is what the machine is used with: nothing is written, and no agent comes.
+pub fn is_ramdisk(attributes: &Attributes) -> bool {
+    uses(attributes, "deploy", "ramdisk")
+}
+
+fn ramdisk_problems(attributes: &Attributes) -> Vec<String> {
+    let has = |key: &str| {
+        let value = attributes.instance_info.get(key);
+        value
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
+    if has("boot_iso") || has("kernel") && has("ramdisk") {
+        return Vec::new();
+    }
+    vec!["instance_info has nothing to boot; set boot_iso to the URL of an ISO, or both kernel and ramdisk".to_owned()]
 }
 
 /// How the node is to boot: `instance_info/deploy_boot_mode`, else the capability `boot_mode`, else `default`.

@@ -1,5 +1,7 @@
 //! How long things may take, and what is allowed: the part of the configuration the core reads.
 
+use std::collections::BTreeMap;
+
 use super::inspection::Settings;
 use crate::timestamp::Timestamp;
 
@@ -30,6 +32,9 @@ pub struct Limits {
     pub default_boot_mode: BootMode,
     /// Nodes are cleaned on their way to `available`, unless they say otherwise (`automated_clean`).
     pub automated_clean: bool,
+    /// Priorities of clean steps, by `<interface>.<step>`, in place of those the driver and the agent give them; 0 leaves a step out
+    /// of automated cleaning (`clean_step_priority_override`).
+    pub clean_step_priorities: BTreeMap<String, i64>,
     /// A machine is switched off when a step of its cleaning has failed, and not left for a person to look at
     /// (`poweroff_in_cleanfail`).
     pub poweroff_in_cleanfail: bool,
@@ -55,6 +60,7 @@ impl Default for Limits {
             power_off_look_every_ms: 1_000,
             default_boot_mode: BootMode::Uefi,
             automated_clean: true,
+            clean_step_priorities: BTreeMap::new(),
             poweroff_in_cleanfail: false,
             reissue_lost_token: false,
             inspection: Settings::default(),

@@ -2,6 +2,8 @@
 //!
 //! Pure. A deploy and an automated cleaning go by priority; a manual cleaning and a service go in the order somebody asked for.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -211,8 +213,18 @@ pub fn by_wish_and_priority(
 }
 
 /// The whole list of an automated cleaning: every step that has a priority, highest first, and by interface where it is equal.
-pub fn by_priority(driver: &[WorkStep], agent: &[WorkStep]) -> Vec<WorkStep> {
+/// `priorities`: those an operator has set, by `<interface>.<step>`.
+pub fn by_priority(
+    driver: &[WorkStep],
+    agent: &[WorkStep],
+    priorities: &BTreeMap<String, i64>,
+) -> Vec<WorkStep> {
     let mut steps = known(Vec::new(), driver, agent);
+    for step in &mut steps {
+        if let Some(priority) = priorities.get(&step.full_name()) {
+            step.priority = *priority;
+        }
+    }
     steps.retain(|step| step.priority > 0);
     steps.sort_by_key(|step| {
         let place = INTERFACES

@@ -25,6 +25,7 @@ mod names;
 mod parts;
 mod patches;
 mod ports;
+mod state_table;
 mod states;
 mod upkeep;
 mod works;

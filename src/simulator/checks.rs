@@ -212,7 +212,7 @@ impl World<'_> {
             let what = format!("{name} was refused as {:?}", step.outcome);
             self.checks.breaks(Rule::RefusalsChangeNothing, what, at);
         }
-        if let Some(what) = off_the_edges(before, step) {
+        if let Some(what) = off_the_edges(before, step, &mut self.tally.moves) {
             self.checks.breaks(Rule::MovesAreEdges, what, at);
         }
         if let Some(what) = self.missing_deadline(after) {
@@ -643,7 +643,11 @@ fn is_expiry(event: &Event, before: &Node, step: &Step) -> bool {
 }
 
 /// A move that the table does not know. One step may make several; its history tells each.
-fn off_the_edges(before: &Node, step: &Step) -> Option<String> {
+fn off_the_edges(
+    before: &Node,
+    step: &Step,
+    moves: &mut BTreeSet<(ProvisionState, ProvisionState)>,
+) -> Option<String> {
     let mut at = before.provision_state();
     for line in step
         .history
@@ -657,6 +661,7 @@ fn off_the_edges(before: &Node, step: &Step) -> Option<String> {
         if from != at || !is_edge(from, to) {
             return Some(format!("{from} -> {to}, while {at}"));
         }
+        moves.insert((from, to));
         at = to;
     }
     let now = step.node.provision_state();

@@ -8,6 +8,7 @@ use super::shell::Caller;
 use super::world::World;
 use crate::node::hardware::recorded::BootDevice;
 use crate::node::steps::WorkStep;
+use crate::node::work::{Work, WorkPhase};
 use crate::node::{
     Event, HardwareRequest, Object, PatchOp, PatchOperation, PowerRequest, PowerState,
     ProvisionOptions, ProvisionState as S, Verb,
@@ -53,6 +54,7 @@ impl World<'_> {
     /// Somebody looks at the node and wants something of it.
     pub(super) fn operator_comes(&mut self) {
         if self.injector.is_over {
+            self.end_the_hold();
             return;
         }
         let node = self.node();
@@ -72,15 +74,22 @@ impl World<'_> {
         match node.provision_state() {
             S::Enroll => self.operator_asks(verb(Verb::Manage)),
             S::Manageable => {
-                let wish = match self.random.between(0, 5) {
+                let wish = match self.random.between(0, 7) {
                     0 => verb(Verb::Inspect),
-                    1 => self.with_steps(Verb::Clean),
+                    1 | 2 => self.with_steps(Verb::Clean),
+                    3 => verb(Verb::Adopt),
                     _ => verb(Verb::Provide),
                 };
                 self.begins(wish);
             }
-            S::InspectFailed | S::CleanFailed | S::AdoptFailed => {
-                self.operator_asks(verb(Verb::Manage));
+            S::CleanFailed => self.operator_asks(verb(Verb::Manage)),
+            S::InspectFailed => {
+                let wish = self.one_of(Verb::Manage, Verb::Inspect);
+                self.begins(verb(wish));
+            }
+            S::AdoptFailed => {
+                let wish = self.one_of(Verb::Manage, Verb::Adopt);
+                self.begins(verb(wish));
             }
             S::Available => {
                 if node.attributes.instance_info.is_empty() {
@@ -94,9 +103,12 @@ impl World<'_> {
                         microversion: 109,
                     });
                     next = 5_000;
+                } else if self.random.chance(100) {
+                    self.operator_asks(verb(Verb::Manage));
                 } else {
                     self.operator.deploys_asked += 1;
-                    self.begins(verb(Verb::Active));
+                    let wish = self.deploy();
+                    self.begins(wish);
                     next = 60_000;
                 }
             }
@@ -110,37 +122,39 @@ impl World<'_> {
                 self.begins(wish);
                 next = self.random.around(rest);
             }
-            S::Rescue => {
-                self.begins(verb(Verb::Unrescue));
-                next = self.random.around(rest / 4);
-            }
-            S::RescueFailed | S::UnrescueFailed => {
-                self.begins(verb(Verb::Unrescue));
+            S::Rescue | S::RescueFailed | S::UnrescueFailed => {
+                let wish = match self.random.between(0, 3) {
+                    0 => rescue(),
+                    1 => verb(Verb::Deleted),
+                    _ => verb(Verb::Unrescue),
+                };
+                self.begins(wish);
                 next = self.random.around(rest / 4);
             }
             S::ServiceFailed => {
-                let wish = match self.random.between(0, 2) {
+                let wish = match self.random.between(0, 3) {
                     0 => verb(Verb::Abort),
                     1 => self.with_steps(Verb::Service),
+                    2 => rescue(),
                     _ => verb(Verb::Deleted),
                 };
                 self.begins(wish);
                 next = self.random.around(rest / 4);
             }
             S::DeployFailed | S::Error => {
-                let wish = if self.random.chance(500) {
-                    Verb::Rebuild
-                } else {
-                    Verb::Deleted
-                };
+                let wish = self.one_of(Verb::Rebuild, Verb::Deleted);
                 self.begins(verb(wish));
                 next = self.random.around(rest / 4);
             }
             S::CleanHold | S::DeployHold | S::ServiceHold => {
-                if disturbs {
-                    self.operator_asks(Event::power(PowerRequest::Reboot));
-                }
-                self.operator_asks(verb(Verb::Unhold));
+                let wish = match self.random.between(0, 2) {
+                    0 if disturbs => verb(Verb::Abort),
+                    // A new service takes the place of a held one; elsewhere it is refused.
+                    1 if disturbs => self.with_steps(Verb::Service),
+                    2 if disturbs => Event::power(PowerRequest::Reboot),
+                    _ => verb(Verb::Unhold),
+                };
+                self.begins(wish);
                 next = 60_000;
             }
             S::Verifying
@@ -188,6 +202,34 @@ impl World<'_> {
         self.operator_asks(wish);
     }
 
+    /// Holds are people's to end, in peace too.
+    fn end_the_hold(&mut self) {
+        let is_held = |work: &Work| work.phase == WorkPhase::Held;
+        if self.node().work().is_some_and(is_held) {
+            self.deliver(verb(Verb::Unhold), None, Caller::Operator);
+        }
+        if self.node().is_at_work() {
+            self.queue.plan(self.now + 60_000, Happening::Operator);
+        }
+    }
+
+    fn one_of(&mut self, one: Verb, other: Verb) -> Verb {
+        if self.random.chance(500) { one } else { other }
+    }
+
+    /// A deploy, sometimes with a pause that somebody has to end.
+    fn deploy(&mut self) -> Event {
+        let mut options = ProvisionOptions::default();
+        if self.random.chance(100) {
+            let priority = if self.random.chance(500) { 90 } else { 50 };
+            options.steps = vec![WorkStep::named("deploy", "hold", priority)];
+        }
+        Event::Provision {
+            verb: Verb::Active,
+            options,
+        }
+    }
+
     /// A cleaning or a service with some of the steps agents have, a pause and a hold.
     fn with_steps(&mut self, verb: Verb) -> Event {
         let mut steps = Vec::new();
@@ -198,6 +240,7 @@ impl World<'_> {
             ("power", "hold", 200),
             ("deploy", "burn_in", 300),
             ("power", "reboot", 100),
+            ("management", "reset_bmc", 100),
             ("deploy", "erase_devices", 400),
         ] {
             if self.random.chance(per_mille) {
@@ -223,6 +266,20 @@ impl World<'_> {
     /// True while earlier calls to the power control may still come to act on the machine.
     fn machine_is_suspect(&self) -> bool {
         self.injector.hostile > 0
+    }
+
+    /// The same as before, since there was no answer then.
+    pub(super) fn operator_asks_again(&mut self, event: Event) {
+        let ends_work = matches!(
+            &event,
+            Event::Provision {
+                verb: Verb::Abort | Verb::Deleted,
+                ..
+            }
+        );
+        // By now it may meet other work than it was meant for.
+        self.injector.hostile += u64::from(ends_work);
+        self.operator_asks(event);
     }
 
     pub(super) fn operator_asks(&mut self, event: Event) {

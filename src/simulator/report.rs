@@ -1,8 +1,10 @@
 //! What a run came to: the counts, and how they are printed.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::faults::{Fault, Faults};
+use crate::node::ProvisionState;
 
 macro_rules! tally {
     ($($(#[$doc:meta])* $field:ident),+ $(,)?) => {
@@ -12,12 +14,15 @@ macro_rules! tally {
             $($(#[$doc])* pub $field: u64,)+
             /// How often each kind of fault struck, in the order of [`Fault::ALL`].
             pub faults: Vec<u64>,
+            /// From which state to which any node has moved.
+            pub moves: BTreeSet<(ProvisionState, ProvisionState)>,
         }
 
         impl Tally {
             /// Adds another's counts.
             pub fn add(&mut self, other: &Tally) {
                 $(self.$field += other.$field;)+
+                self.moves.extend(&other.moves);
                 self.faults.resize(Fault::ALL.len(), 0);
                 for (sum, more) in self.faults.iter_mut().zip(&other.faults) {
                     *sum += more;
@@ -111,6 +116,13 @@ impl Tally {
                 self.other_failed,
                 self.other_work
                     .saturating_sub(self.other_done + self.other_failed)
+            ),
+        );
+        line(
+            "moves",
+            format!(
+                "{} of the pairs of states that the table connects",
+                self.moves.len()
             ),
         );
         let struck: Vec<String> = faults

@@ -228,7 +228,7 @@ impl<'s> World<'s> {
             Happening::ProcessStarts { boot } => self.process_starts(boot),
             Happening::GoesOff { boot } => self.goes_off(boot),
             Happening::Operator => self.operator_comes(),
-            Happening::OperatorAgain(event) => self.operator_asks(*event),
+            Happening::OperatorAgain(event) => self.operator_asks_again(*event),
             Happening::Watch => self.watch(),
         }
     }

@@ -582,3 +582,38 @@ fn a_machine_in_use_is_adopted_without_being_touched() {
     assert_eq!(world.state(), "active");
     assert_eq!(world.node.last_error, None);
 }
+
+#[test]
+fn an_operator_can_leave_the_long_erase_out() {
+    let mut world = World::manageable();
+    world.limits.clean_step_priorities = [("deploy.erase_devices".to_owned(), 0)].into();
+    world.asks(Verb::Provide);
+    world.ramdisk_comes("clean");
+    let steps = &world.work().steps;
+    let names: Vec<String> = steps.iter().map(WorkStep::full_name).collect();
+    assert_eq!(names, ["deploy.erase_devices_metadata"]);
+}
+
+#[test]
+fn a_ramdisk_or_an_iso_is_only_booted() {
+    let mut world = World::available();
+    world
+        .node
+        .attributes
+        .interfaces
+        .insert("deploy".to_owned(), "ramdisk".to_owned());
+    assert!(matches!(
+        world.asks(Verb::Active).reply,
+        Reply::Refused(Refused::BadValue { .. })
+    ));
+    let info = &mut world.node.attributes.instance_info;
+    info.insert(
+        "boot_iso".to_owned(),
+        json!("http://images.example/live.iso"),
+    );
+    assert_eq!(world.asks(Verb::Active).reply, Reply::Done);
+    assert_eq!(world.state(), "deploying");
+    world.driver_says_yes();
+    assert_eq!(world.state(), "active");
+    assert_eq!(world.node.deadlines, Deadlines::default());
+}

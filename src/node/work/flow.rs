@@ -16,6 +16,7 @@ use crate::node::deadlines::Due;
 use crate::node::driver_call::DriverRequest;
 use crate::node::effect::Step;
 use crate::node::hardware::DriverAnswer;
+use crate::node::image::is_ramdisk;
 use crate::node::outcome::Outcome;
 use crate::node::state::PowerState;
 use crate::node::turn::Turn;
@@ -63,6 +64,12 @@ pub(in crate::node) fn driver_answered(
             turn.node.deadlines.step = turn.now.deadline(turn.now.limits.inspect_wait_timeout_ms);
             enter(&mut turn, WorkPhase::AwaitingInventory);
             turn.done(Outcome::WorkGoesOn)
+        }
+        // What was booted is what the machine is used with.
+        (WorkPhase::Booting, _)
+            if kind == WorkKind::Deploy && is_ramdisk(&turn.node.attributes) =>
+        {
+            rest(turn, kind)
         }
         (WorkPhase::Booting, _) => {
             // No agent is here before this: lookups are refused until now.

@@ -1,5 +1,7 @@
 //! The list of steps: how it is made, and what carrying out the current one means.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::end::{ended_well, fail};
@@ -46,7 +48,8 @@ pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String
     let Some(work) = work_of(turn) else {
         return Ok(());
     };
-    let list = list(&turn.node, work, result)?;
+    let priorities = &turn.now.limits.clean_step_priorities;
+    let list = list(&turn.node, work, priorities, result)?;
     let kind = work.kind;
     if let Some(work) = work_of_mut(turn) {
         work.steps = list;
@@ -60,7 +63,12 @@ pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String
     Ok(())
 }
 
-fn list(node: &Node, work: &Work, result: &Value) -> Result<Vec<WorkStep>, String> {
+fn list(
+    node: &Node,
+    work: &Work,
+    priorities: &BTreeMap<String, i64>,
+    result: &Value,
+) -> Result<Vec<WorkStep>, String> {
     let driver = driver_steps(node, work.kind);
     let agent = match work.kind.steps_of() {
         Some(of) => steps::agent_steps(of, result),
@@ -84,7 +92,7 @@ fn list(node: &Node, work: &Work, result: &Value) -> Result<Vec<WorkStep>, Strin
             let own = steps::core_steps_of(interface.map_or("direct", String::as_str));
             steps::by_wish_and_priority(own, &driver, &agent, &work.wanted_steps).map_err(unknown)
         }
-        WorkKind::Clean => Ok(steps::by_priority(&driver, &agent)),
+        WorkKind::Clean => Ok(steps::by_priority(&driver, &agent, priorities)),
         WorkKind::ManualClean | WorkKind::Service => {
             let list = steps::in_order(&work.wanted_steps, &driver, &agent).map_err(unknown)?;
             match list.iter().find(|step| !step.needs_no_ramdisk) {

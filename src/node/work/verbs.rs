@@ -10,7 +10,7 @@ use super::{enter, work_of, work_of_mut};
 use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
 use crate::node::event::ProvisionOptions;
-use crate::node::image::{boot_mode, problems};
+use crate::node::image::{boot_mode, is_ramdisk, problems};
 use crate::node::outcome::Outcome;
 use crate::node::provision::Verb;
 use crate::node::refused::Refused;
@@ -43,6 +43,13 @@ pub(in crate::node) fn deploy(mut turn: Turn<'_>, verb: Verb, options: Provision
             .attributes
             .instance_info
             .insert("configdrive".to_owned(), Value::String(drive));
+    }
+    let steps_given = options.steps.len() + options.template_steps.len();
+    if is_ramdisk(&turn.node.attributes) && steps_given > 0 {
+        return turn.refuse(Refused::BadValue {
+            field: "deploy_steps".to_owned(),
+            problem: "the deploy interface ramdisk carries out none; leave them out".to_owned(),
+        });
     }
     let problems = problems(&turn.node.attributes);
     if !problems.is_empty() {
