@@ -113,6 +113,9 @@ fn all_faults_are_told_at_once() {
         tls_min_version = "1.1"
         [log]
         level = "inof"
+        [inspector]
+        hooks = ["ports", "extra-hardware"]
+        add_ports = "some"
         [database]
         url = "mysql://u:geheim@h/d"
         "#,
@@ -134,6 +137,11 @@ fn all_faults_are_told_at_once() {
         ("agent.ca_file", "text in quotes"),
         ("agent.tls_min_version", "\"1.2\" or \"1.3\""),
         ("log.level", "\"inof\" is not a level"),
+        (
+            "inspector.hooks",
+            "\"extra-hardware\" is not an inspection hook",
+        ),
+        ("inspector.add_ports", "\"pxe\" or \"active\""),
         ("database.url", "postgres://"),
     ];
     for (key, word) in expected {

@@ -36,6 +36,8 @@ fn any_json() -> impl Strategy<Value = Value> {
         Just("52:54:00:aa:00:01".to_owned()),
         Just("01-52-54-00-aa-00-01".to_owned()),
         Just("04112233aabbcc".to_owned()),
+        Just("/extra/a/b".to_owned()),
+        Just("plugin_data.a.0".to_owned()),
         Just("{inventory[interfaces][0][name]} {item}".to_owned()),
         ".{0,20}",
     ];

@@ -211,3 +211,59 @@ fn missing_and_odd_parts_are_passed_over() {
         );
     }
 }
+
+/// As many as there may be, each with a name as long as it may be; switches are heard on no more than 64.
+#[test]
+fn a_machine_with_many_interfaces_is_taken_over_within_limits() {
+    let interfaces: Vec<Value> = (0..256)
+        .map(|n| {
+            json!({
+                "name": format!("eth{n}"), "mac_address": format!("52:54:00:aa:01:{n:02x}"), "lldp": [[5, "73"]],
+            })
+        })
+        .collect();
+    let mut data = good();
+    data["inventory"]["interfaces"] = json!(interfaces);
+    data["inventory"]["interfaces"][0]["name"] = json!("e".repeat(65));
+    let settings = Settings {
+        add_ports: AddPorts::All,
+        ..with_hooks(&[Hook::ParseLldp, Hook::LocalLinkConnection, Hook::Ports])
+    };
+    let step = inspect(&inspected_node(), settings, document(data));
+    assert_eq!(step.node.last_error, None);
+    assert_eq!(step.node.ports.len(), 255, "one has no name");
+    let parsed = &step.inventory.unwrap()["plugin_data"]["parsed_lldp"];
+    assert_eq!(parsed.as_object().unwrap().len(), 64);
+}
+
+#[test]
+fn what_an_operator_said_goes_before_what_was_found() {
+    let hooks = with_hooks(&[Hook::Ports, Hook::RootDevice, Hook::LocalLinkConnection]);
+    let mut node = inspected_node();
+    let hints = json!({"serial": "s"});
+    let properties = &mut node.attributes.properties;
+    properties.insert("root_device".to_owned(), hints);
+    let id = PortId(Uuid::from_u128(9 << 64));
+    let mut port = Port::new(id, "52:54:00:aa:00:01".to_owned(), Timestamp(0));
+    let switch = json!("00:00:00:00:00:09");
+    port.local_link_connection
+        .insert("switch_id".to_owned(), switch.clone());
+    node.ports.push(port);
+    let step = inspect(&node, hooks, document(good()));
+    assert_eq!(step.node.attributes.properties.get("local_gb"), None);
+    let connection = &step.node.ports[0].local_link_connection;
+    assert_eq!(connection["switch_id"], switch);
+    assert_eq!(connection["port_id"], "Eth1/1");
+}
+
+/// A switch that calls itself `sw1` and not by a MAC address is not entered: nobody could find it by that.
+#[test]
+fn a_switch_without_a_mac_address_is_not_entered() {
+    let mut data = good();
+    data["inventory"]["interfaces"][0]["lldp"] = json!([[1, "07737731"], [2, "05457468312f31"]]);
+    let hooks = with_hooks(&[Hook::Ports, Hook::LocalLinkConnection, Hook::ParseLldp]);
+    let step = inspect(&inspected_node(), hooks, document(data));
+    assert!(step.node.ports[0].local_link_connection.is_empty());
+    let parsed = &step.inventory.unwrap()["plugin_data"]["parsed_lldp"];
+    assert_eq!(parsed["eth0"]["switch_chassis_id"], "sw1");
+}

@@ -482,6 +482,30 @@ fn a_lost_answer_to_the_rescue_is_told_by_the_agent_that_left() {
     assert_eq!(world.state(), "rescue");
 }
 
+#[test]
+fn a_stray_lookup_does_not_undo_a_rescue_that_can_not_be_begun_anew() {
+    for (driver, state) in [
+        ("manual-management", "rescue"),
+        ("fake-hardware", "rescuing"),
+    ] {
+        let mut world = World::active();
+        world.node.attributes.driver = driver.to_owned();
+        world.go(rescue(Some("$6$a$b")));
+        world.driver_says_yes();
+        world.boots();
+        world.survey(&[]);
+        world.at += 5_000;
+        world.go(Event::Lookup {
+            fresh_nonce: "stray".to_owned(),
+        });
+        world.at += 60_000;
+        let why = "no answer in time".to_owned();
+        world.agent_says(AgentEvent::Posted(PostAnswer::Unknown { why }));
+        world.agent_says(AgentEvent::SurveyFailed(Unreadable::NobodyListens));
+        assert_eq!(world.state(), state, "{driver}: {}", world.last_error());
+    }
+}
+
 fn findings(data: Value) -> Event {
     Event::Inspected(Box::new(Findings {
         data: data.as_object().unwrap().clone(),

@@ -128,18 +128,20 @@ pub(in crate::node) fn command_goes_on(mut turn: Turn<'_>, otherwise: Outcome) -
 
 /// The agent can't be read. That is trouble, except after it was told to leave: then it is what was asked for.
 pub(in crate::node) fn agent_unreadable(mut turn: Turn<'_>, why: &Unreadable) -> Step {
-    if is_replaced(&turn, why) {
-        return instance_lost(turn);
-    }
     let told = matches!(
         turn.node.open_command().map(|command| &command.phase),
         Some(Phase::Accepted { .. } | Phase::Unknown { .. })
     );
     let phase = phase_of(&turn);
-    // With the password set the agent ends and its machine stays: nobody listens there any more.
-    let is_rescued =
-        phase == Some(WorkPhase::FinalizingRescue) && *why == Unreadable::NobodyListens;
-    if told && is_rescued {
+    // With the password set the agent ends and its machine stays: nobody listens there any more. Where somebody asked for a token
+    // since, another agent may have come before it was set; the rescue is begun anew then, if that can be done.
+    let may_be_rescued =
+        told && phase == Some(WorkPhase::FinalizingRescue) && *why == Unreadable::NobodyListens;
+    let can_begin_anew = turn.switches_power() || turn.may_reissue_token();
+    if is_replaced(&turn, why) && (can_begin_anew || !may_be_rescued) {
+        return instance_lost(turn);
+    }
+    if may_be_rescued {
         return ended_well(turn);
     }
     if !(told && is_leaving(phase)) {

@@ -23,20 +23,20 @@ use crate::node::values::mac_address;
 /// Takes it, once for each item of its loop. Texts that name what is not there go to `unresolved`.
 pub(super) fn take(
     inspected: &mut Inspected<'_>,
-    shows_secrets: bool,
+    is_sensitive: bool,
     action: &Object,
     unresolved: &mut Vec<String>,
 ) -> Result<(), String> {
     let items = items(action).map(|items| items.into_iter().map(Some).collect());
     for item in items.unwrap_or_else(|| vec![None]) {
-        let context = Context::new(inspected, shows_secrets);
+        let context = Context::new(inspected, is_sensitive);
         let args = match &item {
             Some(item) => arguments(&context.for_item(item)?, action),
             None => arguments(&context, action),
         };
         unresolved.extend(context.unresolved());
         let op = action.get("op").and_then(Value::as_str);
-        take_once(inspected, op.unwrap_or_default(), &args?)?;
+        take_once(inspected, is_sensitive, op.unwrap_or_default(), &args?)?;
     }
     Ok(())
 }
@@ -57,7 +57,12 @@ fn arguments(context: &Context<'_>, action: &Object) -> Result<Object, String> {
     Ok(args)
 }
 
-fn take_once(inspected: &mut Inspected<'_>, op: &str, args: &Object) -> Result<(), String> {
+fn take_once(
+    inspected: &mut Inspected<'_>,
+    is_sensitive: bool,
+    op: &str,
+    args: &Object,
+) -> Result<(), String> {
     let arg = |name: &str| args.get(name).unwrap_or(&Value::Null);
     let text = |name: &str| match arg(name) {
         Value::String(text) => Ok(text.as_str()),
@@ -74,7 +79,13 @@ fn take_once(inspected: &mut Inspected<'_>, op: &str, args: &Object) -> Result<(
                 "error" | "critical" => Severity::Error,
                 _ => Severity::Info,
             };
-            inspected.note(severity, written(arg("msg")));
+            let text = if is_sensitive {
+                "an inspection rule logs what is not shown, because the rule is sensitive"
+                    .to_owned()
+            } else {
+                written(arg("msg"))
+            };
+            inspected.note(severity, text);
             Ok(())
         }
         "set-attribute" | "extend-attribute" | "del-attribute" => {
