@@ -52,7 +52,7 @@ impl Planted<'_> {
             for (name, uuid) in names {
                 path = path.replace(&format!("{{{name}}}"), uuid);
             }
-            let path = path.replace('{', "").replace('}', "");
+            let path = path.replace(['{', '}'], "");
             for query in ["", "?detail=true", "?limit=1"] {
                 self.ask("GET", &format!("{path}{query}"), None).await;
             }
