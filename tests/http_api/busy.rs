@@ -98,6 +98,8 @@ async fn requests_wait_for_a_busy_node_and_are_carried_out_in_their_order() {
         assert_eq!(node["extra"]["last"], last, "each saw its own change");
         assert_eq!(node["provision_state"], "deploy failed");
     }
+    let node = server.get(&format!("/v1/nodes/{uuid}")).await.json();
+    assert_eq!(node["extra"]["last"], 3, "the last one came last");
     wait(&server, 0).await;
 }
 
