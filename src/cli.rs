@@ -347,6 +347,8 @@ fn demo_config(settings: &ConductorSettings) -> Config {
     config.database.url = format!("sqlite://{}", database.display());
     config.api.listen = settings.listen;
     config.conductor.deploy_callback_timeout = settings.silence_timeout.as_secs();
+    // It shows deploys; `upbeat lab` has the whole life of a node.
+    config.conductor.automated_clean = false;
     config.conductor.default_boot_mode = crate::node::BootMode::Bios;
     config.agent.heartbeat_timeout = settings.heartbeat_timeout.as_secs();
     config.agent.poll_interval_max = settings.command_poll_interval.as_secs().max(1);
