@@ -90,7 +90,7 @@ pub fn patch_too_new(
 /// # Errors
 /// [`Refused::BadValue`] naming the field.
 pub fn new_port(document: &Object) -> Result<NewPort, Refused> {
-    let mut port = empty_port();
+    let mut port = Port::new(PortId::default(), String::new(), Timestamp(0));
     let (mut id, mut node) = (None, None);
     for (key, value) in document {
         match key.as_str() {
@@ -305,26 +305,6 @@ fn object(name: &str, value: &Value) -> Result<Object, Refused> {
         return Ok(Map::new());
     }
     Ok(object_of(name, value)?.clone())
-}
-
-fn empty_port() -> Port {
-    Port {
-        id: PortId::default(),
-        created_at: Timestamp(0),
-        updated_at: None,
-        address: String::new(),
-        name: None,
-        pxe_enabled: true,
-        extra: Object::new(),
-        local_link_connection: Object::new(),
-        physical_network: None,
-        is_smartnic: false,
-        description: None,
-        vendor: None,
-        category: None,
-        portgroup_uuid: None,
-        available_for_dynamic_portgroup: true,
-    }
 }
 
 #[cfg(test)]

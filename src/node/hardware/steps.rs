@@ -4,29 +4,18 @@
 //! How the engine of cleaning, deploying and servicing uses it:
 //! 1. [`hardware_steps`] lists what a node offers for one kind of work; all have priority 0, so none runs unless somebody asks.
 //! 2. [`check_arguments`] before a list of steps is accepted.
-//! 3. When a step's turn comes: [`prepare`] says whether it can be done, and what the driver is to be asked
-//!    ([`HardwareStep::request`]); a step that can't be done fails here, before anything is touched.
+//! 3. When a step's turn comes: [`prepare`] says whether it can be done; a step that can't be done fails here, before anything is
+//!    touched.
 //! 4. When the driver has answered that it is done: [`record`] writes the effect into the node.
 
 use serde_json::{Value, json};
 
 use super::recorded::{BiosChange, FirmwareChange};
 use super::{bios, firmware, raid};
-use crate::node::driver_call::DriverRequest;
+use crate::command::StepsOf;
 use crate::node::internal_info::utc_text;
 use crate::node::state::{Attributes, Node, Object};
 use crate::timestamp::Timestamp;
-
-/// The kinds of work that are made of steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StepKind {
-    /// Cleaning.
-    Clean,
-    /// Deploying.
-    Deploy,
-    /// Servicing.
-    Service,
-}
 
 /// One step that a machine offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,11 +27,9 @@ pub struct HardwareStep {
     /// Which implementation of the interface offers it.
     implementation: &'static str,
     /// For which kinds of work.
-    kinds: &'static [StepKind],
+    kinds: &'static [StepsOf],
     /// What it can be told.
     pub arguments: &'static [Argument],
-    /// What the driver is asked to do.
-    pub request: DriverRequest,
     /// Needs the ramdisk to run meanwhile.
     pub requires_ramdisk: bool,
     /// Work can be aborted while it waits for this step.
@@ -85,15 +72,15 @@ impl HardwareStep {
     }
 }
 
-const ANY: &[StepKind] = &[StepKind::Clean, StepKind::Deploy, StepKind::Service];
-const CLEAN: &[StepKind] = &[StepKind::Clean];
-const DEPLOY: &[StepKind] = &[StepKind::Deploy];
-const SERVICE: &[StepKind] = &[StepKind::Service];
+const ANY: &[StepsOf] = &[StepsOf::Clean, StepsOf::Deploy, StepsOf::Service];
+const CLEAN: &[StepsOf] = &[StepsOf::Clean];
+const DEPLOY: &[StepsOf] = &[StepsOf::Deploy];
+const SERVICE: &[StepsOf] = &[StepsOf::Service];
 
 const fn step(
     interface: &'static str,
     step: &'static str,
-    kinds: &'static [StepKind],
+    kinds: &'static [StepsOf],
     arguments: &'static [Argument],
 ) -> HardwareStep {
     HardwareStep {
@@ -102,7 +89,6 @@ const fn step(
         implementation: "fake",
         kinds,
         arguments,
-        request: DriverRequest::HardwareStep,
         requires_ramdisk: false,
         abortable: false,
     }
@@ -159,18 +145,6 @@ const STEPS: &[HardwareStep] = &[
         )],
     ),
     step("management", "reset_bmc", ANY, &[]),
-    HardwareStep {
-        request: DriverRequest::PowerOn,
-        ..step("power", "power_on", ANY, &[])
-    },
-    HardwareStep {
-        request: DriverRequest::PowerOff,
-        ..step("power", "power_off", ANY, &[])
-    },
-    HardwareStep {
-        request: DriverRequest::Reboot,
-        ..step("power", "reboot", ANY, &[])
-    },
     step(
         "raid",
         "create_configuration",
@@ -207,7 +181,7 @@ const STEPS: &[HardwareStep] = &[
 ];
 
 /// What a node with these attributes offers for one kind of work.
-pub fn hardware_steps(attributes: &Attributes, kind: StepKind) -> Vec<&'static HardwareStep> {
+pub fn hardware_steps(attributes: &Attributes, kind: StepsOf) -> Vec<&'static HardwareStep> {
     STEPS
         .iter()
         .filter(|step| {
@@ -220,7 +194,7 @@ pub fn hardware_steps(attributes: &Attributes, kind: StepKind) -> Vec<&'static H
 /// The step of this name, if a node with these attributes offers it for this kind of work.
 pub fn hardware_step(
     attributes: &Attributes,
-    kind: StepKind,
+    kind: StepsOf,
     interface: &str,
     step: &str,
 ) -> Option<&'static HardwareStep> {
@@ -270,11 +244,8 @@ pub fn check_arguments(step: &HardwareStep, args: &Object) -> Result<(), String>
 ///
 /// # Errors
 /// Why not, in words for an operator.
-pub fn prepare(node: &Node, step: &HardwareStep, args: &Object) -> Result<DriverRequest, String> {
+pub fn prepare(node: &Node, step: &HardwareStep, args: &Object) -> Result<(), String> {
     check_arguments(step, args)?;
-    if step.request == DriverRequest::PowerOff && node.attributes.disable_power_off {
-        return Err("the node has disable_power_off set, so it must not be powered off".to_owned());
-    }
     if (step.interface, step.step) == ("raid", "create_configuration")
         && node.hardware.target_raid_config.is_empty()
     {
@@ -282,7 +253,7 @@ pub fn prepare(node: &Node, step: &HardwareStep, args: &Object) -> Result<Driver
             "the node has no target_raid_config; set it before the RAID is created".to_owned(),
         );
     }
-    Ok(step.request)
+    Ok(())
 }
 
 /// Records that the step was carried out. What can't be understood, though it was checked before, changes nothing.

@@ -18,18 +18,13 @@ fn fake() -> Node {
 }
 
 /// Carries out a step as an engine does.
-fn carry_out(
-    node: &mut Node,
-    kind: StepKind,
-    name: &str,
-    args: Value,
-) -> Result<DriverRequest, String> {
+fn carry_out(node: &mut Node, kind: StepsOf, name: &str, args: Value) -> Result<(), String> {
     let (interface, step) = name.split_once('.').unwrap();
     let step = hardware_step(&node.attributes, kind, interface, step).expect(name);
     let args = args.as_object().unwrap();
-    let request = prepare(node, step, args)?;
+    prepare(node, step, args)?;
     record(node, step, args, Timestamp(1_000));
-    Ok(request)
+    Ok(())
 }
 
 #[test]
@@ -40,20 +35,17 @@ fn only_what_the_interfaces_can_do_is_offered() {
             .map(|step| format!("{}.{}", step.interface, step.step))
             .collect()
     };
-    let all = names(&fake(), StepKind::Clean);
+    let all = names(&fake(), StepsOf::Clean);
     assert!(all.contains(&"raid.create_configuration".to_owned()));
     assert!(!all.contains(&"raid.apply_configuration".to_owned()));
-    assert!(names(&fake(), StepKind::Deploy).contains(&"raid.apply_configuration".to_owned()));
+    assert!(names(&fake(), StepsOf::Deploy).contains(&"raid.apply_configuration".to_owned()));
     let plain = node(json!({
         "driver": "fake-hardware", "bios_interface": "no-bios", "raid_interface": "agent",
         "firmware_interface": "no-firmware", "management_interface": "noop",
     }));
-    assert_eq!(
-        names(&plain, StepKind::Clean),
-        ["power.power_on", "power.power_off", "power.reboot"]
-    );
+    assert_eq!(names(&plain, StepsOf::Clean), Vec::<String>::new());
     let manual = node(json!({"driver": "manual-management"}));
-    for kind in [StepKind::Clean, StepKind::Deploy, StepKind::Service] {
+    for kind in [StepsOf::Clean, StepsOf::Deploy, StepsOf::Service] {
         assert_eq!(names(&manual, kind), Vec::<String>::new());
     }
 }
@@ -66,7 +58,7 @@ fn bios_settings_change_and_come_back() {
     ]});
     carry_out(
         &mut node,
-        StepKind::Clean,
+        StepsOf::Clean,
         "bios.apply_configuration",
         settings,
     )
@@ -77,13 +69,7 @@ fn bios_settings_change_and_come_back() {
         .map(|of| (of.setting.name, of.change.unwrap().value.as_str()))
         .collect();
     assert_eq!(changed, [("NumLock", "Off")]);
-    carry_out(
-        &mut node,
-        StepKind::Service,
-        "bios.factory_reset",
-        json!({}),
-    )
-    .unwrap();
+    carry_out(&mut node, StepsOf::Service, "bios.factory_reset", json!({})).unwrap();
     assert_eq!(node.hardware, fake().hardware);
 }
 
@@ -92,7 +78,7 @@ fn firmware_has_the_version_that_was_flashed() {
     let mut node = fake();
     let settings =
         json!({"settings": [{"component": "bmc", "url": "https://f.example/bmc-2.1.bin"}]});
-    carry_out(&mut node, StepKind::Service, "firmware.update", settings).unwrap();
+    carry_out(&mut node, StepsOf::Service, "firmware.update", settings).unwrap();
     assert_eq!(node.hardware.firmware_changes["bmc"].version, "bmc-2.1");
 }
 
@@ -100,32 +86,32 @@ fn firmware_has_the_version_that_was_flashed() {
 fn a_raid_is_made_of_what_was_asked_for_and_deleted() {
     let mut node = fake();
     let create = "raid.create_configuration";
-    assert!(carry_out(&mut node, StepKind::Clean, create, json!({})).is_err());
+    assert!(carry_out(&mut node, StepsOf::Clean, create, json!({})).is_err());
     let target = json!({"logical_disks": [
         {"size_gb": 10, "raid_level": "1", "is_root_volume": true},
         {"size_gb": "MAX", "raid_level": "0", "volume_name": "data"},
     ]});
     node.hardware.target_raid_config = target.as_object().unwrap().clone();
-    carry_out(&mut node, StepKind::Clean, create, json!({})).unwrap();
+    carry_out(&mut node, StepsOf::Clean, create, json!({})).unwrap();
     let made = Value::Object(node.hardware.raid_config.clone());
     assert_eq!(made["logical_disks"][0]["volume_name"], "volume-0");
     assert_eq!(made["logical_disks"][1]["volume_name"], "data");
     assert_eq!(made["last_updated"], "1970-01-01T00:00:01.000000");
 
     // What is there is added to, unless it is to be deleted first.
-    carry_out(&mut node, StepKind::Clean, create, json!({})).unwrap();
+    carry_out(&mut node, StepsOf::Clean, create, json!({})).unwrap();
     let made = Value::Object(node.hardware.raid_config.clone());
     assert_eq!(made["logical_disks"].as_array().unwrap().len(), 4);
 
     let only_data = json!({"create_root_volume": false, "delete_existing": true});
-    carry_out(&mut node, StepKind::Clean, create, only_data).unwrap();
+    carry_out(&mut node, StepsOf::Clean, create, only_data).unwrap();
     let made = Value::Object(node.hardware.raid_config.clone());
     assert_eq!(made["logical_disks"].as_array().unwrap().len(), 1);
 
     let other = json!({"raid_config": {"logical_disks": [{"size_gb": 5, "raid_level": "5"}]}});
     carry_out(
         &mut node,
-        StepKind::Deploy,
+        StepsOf::Deploy,
         "raid.apply_configuration",
         other,
     )
@@ -136,7 +122,7 @@ fn a_raid_is_made_of_what_was_asked_for_and_deleted() {
 
     carry_out(
         &mut node,
-        StepKind::Clean,
+        StepsOf::Clean,
         "raid.delete_configuration",
         json!({}),
     )
@@ -145,69 +131,52 @@ fn a_raid_is_made_of_what_was_asked_for_and_deleted() {
 }
 
 #[test]
-fn power_steps_ask_for_power() {
-    let mut node = fake();
-    for (name, request) in [
-        ("power.power_on", DriverRequest::PowerOn),
-        ("power.power_off", DriverRequest::PowerOff),
-        ("power.reboot", DriverRequest::Reboot),
-        ("management.reset_bmc", DriverRequest::HardwareStep),
-    ] {
-        let asked = carry_out(&mut node, StepKind::Service, name, json!({}));
-        assert_eq!(asked, Ok(request), "{name}");
-    }
-    node.attributes.disable_power_off = true;
-    let asked = carry_out(&mut node, StepKind::Service, "power.power_off", json!({}));
-    assert!(asked.unwrap_err().contains("disable_power_off"));
-}
-
-#[test]
 fn arguments_that_make_no_sense_are_refused_before_anything_runs() {
     for (kind, name, args, word) in [
         (
-            StepKind::Clean,
+            StepsOf::Clean,
             "bios.factory_reset",
             json!({"x": 1}),
             "\"x\"",
         ),
         (
-            StepKind::Clean,
+            StepsOf::Clean,
             "bios.apply_configuration",
             json!({}),
             "settings",
         ),
         (
-            StepKind::Clean,
+            StepsOf::Clean,
             "bios.apply_configuration",
             json!({"settings": null}),
             "settings",
         ),
         (
-            StepKind::Clean,
+            StepsOf::Clean,
             "firmware.update",
             json!({"settings": {}}),
             "list",
         ),
         (
-            StepKind::Clean,
+            StepsOf::Clean,
             "raid.create_configuration",
             json!({"delete_existing": "yes"}),
             "delete_existing",
         ),
         (
-            StepKind::Deploy,
+            StepsOf::Deploy,
             "raid.apply_configuration",
             json!({"raid_config": {}}),
             "raid_config",
         ),
         (
-            StepKind::Deploy,
+            StepsOf::Deploy,
             "raid.apply_configuration",
             json!({"raid_config": {"logical_disks": [{}]}}),
             "size_gb",
         ),
         (
-            StepKind::Service,
+            StepsOf::Service,
             "vendor.log_passthru",
             json!({"message": 1}),
             "message",
@@ -221,12 +190,12 @@ fn arguments_that_make_no_sense_are_refused_before_anything_runs() {
 #[test]
 fn steps_are_described_with_their_arguments() {
     let attributes = fake().attributes;
-    let step = hardware_step(&attributes, StepKind::Clean, "firmware", "update").unwrap();
+    let step = hardware_step(&attributes, StepsOf::Clean, "firmware", "update").unwrap();
     let told = step.described();
     assert_eq!(told["priority"], 0);
     assert_eq!(told["requires_ramdisk"], false);
     assert_eq!(told["argsinfo"]["settings"]["required"], true);
-    let step = hardware_step(&attributes, StepKind::Clean, "bios", "factory_reset").unwrap();
+    let step = hardware_step(&attributes, StepsOf::Clean, "bios", "factory_reset").unwrap();
     assert_eq!(step.described()["argsinfo"], Value::Null);
 }
 

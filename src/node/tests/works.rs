@@ -336,6 +336,20 @@ fn steps_of_the_driver_need_no_ramdisk() {
 }
 
 #[test]
+fn a_step_does_not_power_off_what_must_stay_on() {
+    let mut world = World::manageable();
+    world.node.attributes.disable_power_off = true;
+    world.asks_steps(Verb::Clean, &["power.power_off"]);
+    assert_eq!(world.state(), "clean failed");
+    assert!(
+        world.last_error().contains("disable_power_off"),
+        "{}",
+        world.last_error()
+    );
+    assert_eq!(world.asked(), None);
+}
+
+#[test]
 fn what_needs_the_ramdisk_is_refused_without_it() {
     let mut world = World::manageable();
     world.go(Event::Provision {

@@ -13,9 +13,7 @@ use crate::command::{Request, StepsOf};
 use crate::node::driver_call::DriverRequest;
 use crate::node::effect::Step;
 use crate::node::hardware::raid;
-use crate::node::hardware::steps::{
-    HardwareStep, StepKind, hardware_step, hardware_steps, prepare, record,
-};
+use crate::node::hardware::steps::{HardwareStep, hardware_step, hardware_steps, prepare, record};
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
 use crate::node::state::Node;
@@ -109,8 +107,9 @@ fn list(
 
 /// What the driver of this node can do as a step.
 fn driver_steps(node: &Node, kind: WorkKind) -> Vec<WorkStep> {
-    let of = kind.steps_of().map(step_kind);
-    let known = of.map(|of| hardware_steps(&node.attributes, of));
+    let known = kind
+        .steps_of()
+        .map(|of| hardware_steps(&node.attributes, of));
     known
         .into_iter()
         .flatten()
@@ -123,36 +122,26 @@ fn driver_steps(node: &Node, kind: WorkKind) -> Vec<WorkStep> {
         .collect()
 }
 
-fn step_kind(of: StepsOf) -> StepKind {
-    match of {
-        StepsOf::Deploy => StepKind::Deploy,
-        StepsOf::Clean => StepKind::Clean,
-        StepsOf::Service => StepKind::Service,
+/// Asks the driver for the current step.
+fn run_out_of_band(mut turn: Turn<'_>, of: StepsOf, step: &WorkStep) -> Step {
+    let asked = hardware_step(&turn.node.attributes, of, &step.interface, &step.step)
+        .ok_or_else(|| "the node's interfaces have changed, and none has this step now".to_owned())
+        .and_then(|known| prepare(&turn.node, known, &step.args));
+    match asked {
+        Ok(()) => {
+            enter(&mut turn, WorkPhase::OutOfBandStep);
+            turn.call_driver(DriverRequest::HardwareStep);
+            turn.done(Outcome::DriverCalled)
+        }
+        Err(why) => fail_step(turn, step, &why),
     }
 }
 
-/// Asks the driver for the current step.
-fn run_out_of_band(mut turn: Turn<'_>, of: StepsOf, step: &WorkStep) -> Step {
-    let asked = hardware_step(
-        &turn.node.attributes,
-        step_kind(of),
-        &step.interface,
-        &step.step,
-    )
-    .ok_or_else(|| "the node's interfaces have changed, and none has this step now".to_owned())
-    .and_then(|known| prepare(&turn.node, known, &step.args));
-    match asked {
-        Ok(request) => {
-            enter(&mut turn, WorkPhase::OutOfBandStep);
-            turn.call_driver(request);
-            turn.done(Outcome::DriverCalled)
-        }
-        Err(why) => {
-            let noun = work_of(&turn).map_or("work", |work| work.kind.words().noun);
-            let text = format!("The {noun} failed in step {}: {why}.", step.full_name());
-            fail(turn, text)
-        }
-    }
+/// The current step can't be carried out.
+fn fail_step(turn: Turn<'_>, step: &WorkStep, why: &str) -> Step {
+    let noun = work_of(&turn).map_or("work", |work| work.kind.words().noun);
+    let text = format!("The {noun} failed in step {}: {why}.", step.full_name());
+    fail(turn, text)
 }
 
 /// The driver has carried out the current step.
@@ -163,12 +152,7 @@ pub(super) fn out_of_band_done(mut turn: Turn<'_>) -> Step {
         Some((of, work.current_step()?.clone()))
     });
     if let Some((of, step)) = current
-        && let Some(known) = hardware_step(
-            &turn.node.attributes,
-            step_kind(of),
-            &step.interface,
-            &step.step,
-        )
+        && let Some(known) = hardware_step(&turn.node.attributes, of, &step.interface, &step.step)
     {
         record(&mut turn.node, known, &step.args, now);
     }
@@ -268,6 +252,13 @@ fn run_reserved(mut turn: Turn<'_>, reserved: Reserved, step: &WorkStep) -> Step
             return turn.done(Outcome::WorkGoesOn);
         }
         Reserved::PowerOn => DriverRequest::PowerOn,
+        Reserved::PowerOff if turn.node.attributes.disable_power_off => {
+            return fail_step(
+                turn,
+                step,
+                "the node has disable_power_off set, so it must not be powered off",
+            );
+        }
         Reserved::PowerOff => {
             turn.forget_agent();
             DriverRequest::PowerOff
