@@ -14,6 +14,8 @@ mod bad_input;
 mod basics;
 #[path = "http_api/busy.rs"]
 mod busy;
+#[path = "http_api/configdrives.rs"]
+mod configdrives;
 #[path = "http_api/devices.rs"]
 mod devices;
 #[path = "http_api/documents.rs"]
@@ -46,6 +48,8 @@ mod scenarios;
 mod secrets;
 #[path = "http_api/server.rs"]
 mod server;
+#[path = "http_api/strangers.rs"]
+mod strangers;
 #[path = "http_api/versions.rs"]
 mod versions;
 #[path = "http_api/written_steps.rs"]

@@ -1,11 +1,14 @@
 //! Changes of what operators set: attributes and ports. The rules stand in `update.rs` and `ports.rs`; this file applies their
 //! verdict.
 
+use serde_json::Value;
+
 use super::effect::{Reply, Step};
 use super::event::PatchOperation;
+use super::hardware::recorded::Vif;
 use super::outcome::Outcome;
 use super::refused::Refused;
-use super::state::{Port, PortId};
+use super::state::{Node, Port, PortId};
 use super::turn::Turn;
 use super::{portgroups, ports, update, upkeep};
 
@@ -72,12 +75,26 @@ pub(super) fn port_patch(mut turn: Turn<'_>, id: PortId, operations: &[PatchOper
 }
 
 pub(super) fn port_delete(mut turn: Turn<'_>, id: PortId) -> Step {
+    if let Some(vif) = vif_on(&turn.node, id) {
+        let text = format!(
+            "Port {id} can't be deleted while the VIF {vif} is attached to it; detach that first, or put the node into maintenance."
+        );
+        return turn.refuse(Refused::Conflict { text });
+    }
     let before = turn.node.ports.len();
     turn.node.ports.retain(|port| port.id != id);
     if turn.node.ports.len() == before {
         return turn.refuse(no_such_port(id));
     }
     turn.done(Outcome::Changed)
+}
+
+/// The virtual interface that relies on this port; in maintenance none does.
+fn vif_on(node: &Node, id: PortId) -> Option<&str> {
+    let id = id.to_string();
+    let is_on = |vif: &&Vif| vif.info.get("port_uuid").and_then(Value::as_str) == Some(&id);
+    let vif = node.hardware.vifs.iter().find(is_on)?;
+    node.maintenance.is_none().then_some(vif.id.as_str())
 }
 
 fn no_such_port(id: PortId) -> Refused {

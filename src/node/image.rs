@@ -148,35 +148,75 @@ fn stated_boot_mode(attributes: &Attributes) -> Result<Option<BootMode>, String>
         .instance_info
         .get("deploy_boot_mode")
         .and_then(Value::as_str);
+    let wanted = instance_capabilities(&attributes.instance_info)?;
     if let Some(word) = of_instance {
         return BootMode::parse(word).map(Some).ok_or_else(|| {
             format!("instance_info/deploy_boot_mode {word:?} is neither bios nor uefi")
         });
+    }
+    if let Some(mode) = mode_among(&wanted, "instance_info")? {
+        return Ok(Some(mode));
     }
     let capabilities = attributes
         .properties
         .get("capabilities")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    for pair in capabilities.split(',') {
-        match pair
-            .split_once(':')
-            .map(|(key, word)| (key.trim(), word.trim()))
-        {
-            Some(("boot_mode", word)) => {
+    mode_among(
+        &pairs(capabilities).flatten().collect::<Vec<_>>(),
+        "properties",
+    )
+}
+
+/// What the capabilities that stand in `field` say of how to boot.
+fn mode_among(capabilities: &[Capability], field: &str) -> Result<Option<BootMode>, String> {
+    for (key, word) in capabilities {
+        match key.as_str() {
+            "boot_mode" => {
                 return BootMode::parse(word).map(Some).ok_or_else(|| {
-                    format!(
-                        "the capability boot_mode:{word} in properties is neither bios nor uefi"
-                    )
+                    format!("the capability boot_mode:{word} in {field} is neither bios nor uefi")
                 });
             }
-            Some(("secure_boot", word)) if word.eq_ignore_ascii_case("true") => {
-                return Ok(Some(BootMode::Uefi));
-            }
+            "secure_boot" if word.eq_ignore_ascii_case("true") => return Ok(Some(BootMode::Uefi)),
             _ => {}
         }
     }
     Ok(None)
+}
+
+/// A key and its word.
+type Capability = (String, String);
+
+/// The capabilities an instance asks for: an object, the text of one, or pairs such as `boot_mode:uefi,secure_boot:true`.
+fn instance_capabilities(info: &Object) -> Result<Vec<Capability>, String> {
+    let problem = || {
+        "instance_info/capabilities is neither an object of words nor pairs such as \"boot_mode:uefi,secure_boot:true\"".to_owned()
+    };
+    let object = match info.get("capabilities") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::String(text)) if text.trim_start().starts_with('{') => {
+            serde_json::from_str(text).map_err(|_| problem())?
+        }
+        Some(Value::String(text)) => return pairs(text).collect::<Option<_>>().ok_or_else(problem),
+        Some(Value::Object(object)) => object.clone(),
+        Some(_) => return Err(problem()),
+    };
+    let capability = |(key, value): (String, Value)| match value {
+        Value::String(word) => Some((key, word)),
+        Value::Bool(_) | Value::Number(_) => Some((key, value.to_string())),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    };
+    let all = object.into_iter().map(capability);
+    all.collect::<Option<_>>().ok_or_else(problem)
+}
+
+/// What stands between the commas; none for what is no pair.
+fn pairs(text: &str) -> impl Iterator<Item = Option<Capability>> {
+    let parts = text.split(',').filter(|part| !part.trim().is_empty());
+    parts.map(|part| {
+        let (key, word) = part.split_once(':')?;
+        Some((key.trim().to_owned(), word.trim().to_owned()))
+    })
 }
 
 fn text(info: &Object, key: &str, problems: &mut Vec<String>) -> Option<String> {
@@ -292,5 +332,42 @@ mod tests {
         of.instance_info
             .insert("deploy_boot_mode".into(), json!("bios"));
         assert_eq!(boot_mode(&of, BootMode::Uefi), BootMode::Bios);
+    }
+
+    #[test]
+    fn an_instance_tells_its_capabilities_in_any_of_three_forms() {
+        for capabilities in [
+            json!("disk_label:gpt, boot_mode:uefi"),
+            json!(r#"{"disk_label": "gpt", "boot_mode": "uefi"}"#),
+            json!({"disk_label": "gpt", "boot_mode": "uefi"}),
+            json!("secure_boot:True"),
+            json!({"secure_boot": true}),
+        ] {
+            let mut of = attributes(good());
+            of.properties
+                .insert("capabilities".into(), json!("boot_mode:bios"));
+            of.instance_info
+                .insert("capabilities".into(), capabilities.clone());
+            assert_eq!(problems(&of), Vec::<String>::new(), "{capabilities}");
+            assert_eq!(
+                boot_mode(&of, BootMode::Bios),
+                BootMode::Uefi,
+                "{capabilities}"
+            );
+        }
+        for capabilities in [
+            json!("boot_mode"),
+            json!("{boot_mode: uefi}"),
+            json!("{\"a\": ".repeat(10_000)),
+            json!(["boot_mode:uefi"]),
+            json!({"boot_mode": ["uefi"]}),
+            json!({"boot_mode": "floppy"}),
+            json!(7),
+        ] {
+            let mut info = good();
+            info["capabilities"] = capabilities.clone();
+            let found = problems(&attributes(info)).join("; ");
+            assert!(found.contains("instance_info"), "{capabilities}: {found}");
+        }
     }
 }

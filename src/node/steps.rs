@@ -2,7 +2,7 @@
 //!
 //! Pure. A deploy and an automated cleaning go by priority; a manual cleaning and a service go in the order somebody asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -178,6 +178,13 @@ pub fn agent_steps(of: StepsOf, result: &Value) -> Vec<WorkStep> {
         .filter(|step| step.interface.len() <= NAME_BYTES_MAX && step.step.len() <= NAME_BYTES_MAX)
         .take(STEPS_MAX)
         .collect()
+}
+
+/// The names of steps that more than one of the agent's hardware managers has, each once.
+pub fn told_twice(agent: &[WorkStep]) -> BTreeSet<String> {
+    let mut seen = BTreeSet::new();
+    let names = agent.iter().map(WorkStep::full_name);
+    names.filter(|name| !seen.insert(name.clone())).collect()
 }
 
 /// The whole list of a deploy, highest priority first, from the conductor's own steps, those of the driver and the agent, and those
@@ -369,5 +376,31 @@ mod tests {
         let steps = agent_steps(StepsOf::Deploy, &result);
         assert_eq!(names(&steps), ["one", "two"]);
         assert!(steps[0].reboot_requested);
+    }
+
+    #[test]
+    fn a_step_of_two_managers_is_taken_once_and_is_of_its_own_phase() {
+        let erase =
+            |priority| json!({"interface": "deploy", "step": "erase", "priority": priority});
+        let result = json!({
+            "clean_steps": {"Generic": [erase(10)], "Vendor": [erase(99)]},
+            "deploy_steps": {"Generic": [{"interface": "deploy", "step": "burn_in", "priority": 90}]},
+        });
+        let agent = agent_steps(StepsOf::Clean, &result);
+        assert_eq!(told_twice(&agent), ["deploy.erase".to_owned()].into());
+        let steps = by_priority(&[], &agent, &BTreeMap::new());
+        assert_eq!(
+            steps,
+            [step("deploy", "erase", 10)].map(|step| Step {
+                is_not_abortable: true,
+                ..step
+            })
+        );
+        let agent = agent_steps(StepsOf::Deploy, &result);
+        assert_eq!(
+            (names(&agent), told_twice(&agent)),
+            (vec!["burn_in"], BTreeSet::new())
+        );
+        assert_eq!(agent_steps(StepsOf::Service, &result), []);
     }
 }

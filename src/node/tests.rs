@@ -25,6 +25,7 @@ mod names;
 mod parts;
 mod patches;
 mod ports;
+mod reports;
 mod state_table;
 mod states;
 mod upkeep;

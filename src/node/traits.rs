@@ -123,6 +123,16 @@ pub fn instance_traits(node: &Node) -> Vec<String> {
 /// # Errors
 /// [`Refused::BadValue`] naming what it can't.
 pub fn check_instance_traits(node: &Node) -> Result<(), Refused> {
+    let listed = node.attributes.instance_info.get("traits");
+    let is_list = |value: &Value| {
+        value
+            .as_array()
+            .is_some_and(|all| all.iter().all(Value::is_string))
+    };
+    if listed.is_some_and(|value| !value.is_null() && !is_list(value)) {
+        let problem = "must be a list of names such as [\"CUSTOM_GPU\"]";
+        return Err(bad("instance_info/traits", problem));
+    }
     let mut missing = instance_traits(node);
     missing.retain(|name| !node.traits.contains(name));
     if missing.is_empty() {
@@ -181,6 +191,12 @@ mod tests {
         node.traits.clear();
         let why = check_instance_traits(&node).unwrap_err().to_string();
         assert!(why.contains("CUSTOM_B"), "{why}");
+        for wrong in [json!("CUSTOM_B"), json!([1]), json!({"CUSTOM_B": 1})] {
+            let info = &mut node.attributes.instance_info;
+            info.insert("traits".to_owned(), wrong.clone());
+            let why = check_instance_traits(&node).unwrap_err().to_string();
+            assert!(why.contains("list of names"), "{wrong}: {why}");
+        }
     }
 
     #[test]

@@ -171,6 +171,24 @@ mod tests {
         assert_eq!(own[1], ("user_data", "#!/bin/sh".to_owned()));
     }
 
+    /// One byte more, and some programs no longer find the parts of a mail.
+    #[test]
+    fn what_a_user_writes_is_not_touched() {
+        for text in [
+            "#!/bin/sh\r\necho a\r\n",
+            "Content-Type: multipart/mixed; boundary=\"b\"\n\n--b\n\n--b--\n",
+            "no end of line",
+            "\n\n  ä…\t\u{0}\n\n",
+            "H4sIAAAAAAAAA0vOSM3JyQcAc1JQkAUAAAA=",
+        ] {
+            let files = built(json!({"user_data": text})).unwrap();
+            assert_eq!(files[1], ("user_data", text.to_owned()));
+            let image = iso::image(&[("user_data", text.as_bytes().to_vec())]);
+            let files = iso::tests::read(&image);
+            assert_eq!(files["/openstack/latest/user_data"], text.as_bytes());
+        }
+    }
+
     #[test]
     fn what_is_no_part_of_a_drive_is_refused_without_quoting_it() {
         for parts in [

@@ -165,3 +165,63 @@ fn whatever_the_driver_says_to_work_that_begins_leads_along_an_edge() {
         }
     }
 }
+
+#[test]
+fn a_place_to_stay_is_no_way_to_another() {
+    for state in [
+        S::Enroll,
+        S::Manageable,
+        S::Available,
+        S::Active,
+        S::Rescue,
+        S::Error,
+    ] {
+        assert_eq!(
+            node_in(state).node.target_provision_state(),
+            None,
+            "{state}"
+        );
+    }
+    let mut world = World::new();
+    let stays = |world: &World, state: &str| {
+        assert_eq!(world.state(), state);
+        assert_eq!(world.node.target_provision_state(), None, "{state}");
+    };
+    stays(&world, "enroll");
+    world.asks(Verb::Manage);
+    world.driver_says_yes();
+    stays(&world, "manageable");
+    stays(&World::available(), "available");
+    stays(&World::active(), "active");
+}
+
+/// Whoever sees a failed state sees why in the same look, and later, too.
+#[test]
+fn a_failed_state_is_never_seen_without_its_reason() {
+    let mut seen = 0;
+    for state in S::ALL {
+        let mut world = node_in(*state);
+        if state.is_working() {
+            world.driver(Err("no such BMC".to_owned()));
+            assert!(world.last_error().contains("no such BMC"), "{state}");
+        } else if state.is_waiting() {
+            world.waits(60_000);
+            assert!(world.last_error().contains("agent"), "{state}");
+        } else {
+            continue;
+        }
+        seen += 1;
+        assert!(!world.node.is_at_work(), "{state}");
+        let said = world.last_error().to_owned();
+        if world.node.driver_call.is_some() {
+            // The machine is still being switched off.
+            world.driver(Err("nor this".to_owned()));
+        }
+        assert!(
+            world.last_error().starts_with(&said),
+            "{state}: {}",
+            world.last_error()
+        );
+    }
+    assert!(seen > 12, "{seen}");
+}

@@ -6,7 +6,7 @@ use crate::node::inspection::Findings;
 use crate::node::steps::WorkStep;
 use crate::node::work::Work;
 
-fn clean_steps_result(kind: &str) -> Value {
+pub(super) fn clean_steps_result(kind: &str) -> Value {
     json!({
         format!("{kind}_steps"): {"Generic": [
             {"interface": "deploy", "step": "erase_devices", "priority": 10, "abortable": true},
@@ -29,7 +29,7 @@ fn steps(names: &[&str]) -> Vec<WorkStep> {
 }
 
 impl World {
-    fn manageable() -> World {
+    pub(super) fn manageable() -> World {
         let mut world = World::new();
         world.asks(Verb::Manage);
         world.driver_says_yes();
@@ -37,7 +37,7 @@ impl World {
         world
     }
 
-    fn asks_steps(&mut self, verb: Verb, names: &[&str]) -> crate::node::Step {
+    pub(super) fn asks_steps(&mut self, verb: Verb, names: &[&str]) -> crate::node::Step {
         self.go(Event::Provision {
             verb,
             options: ProvisionOptions {
@@ -48,24 +48,24 @@ impl World {
     }
 
     /// The ramdisk has come up and told its steps.
-    fn ramdisk_comes(&mut self, kind: &str) {
+    pub(super) fn ramdisk_comes(&mut self, kind: &str) {
         self.driver_says_yes();
         self.boots();
         self.command_runs(&format!("get_{kind}_steps"), clean_steps_result(kind));
     }
 
-    fn current(&self) -> String {
+    pub(super) fn current(&self) -> String {
         let work = self.node.work().expect("work is in progress");
         work.current_step()
             .map(WorkStep::full_name)
             .unwrap_or_default()
     }
 
-    fn work(&self) -> &Work {
+    pub(super) fn work(&self) -> &Work {
         self.node.work().expect("work is in progress")
     }
 
-    fn asked(&self) -> Option<DriverRequest> {
+    pub(super) fn asked(&self) -> Option<DriverRequest> {
         self.node.driver_call.map(|call| call.request)
     }
 }

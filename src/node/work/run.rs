@@ -11,7 +11,7 @@ use super::verbs::abort_now;
 use super::{enter, work_of, work_of_mut};
 use crate::command::{Request, StepsOf};
 use crate::node::driver_call::DriverRequest;
-use crate::node::effect::Step;
+use crate::node::effect::{Severity, Step};
 use crate::node::hardware::raid;
 use crate::node::hardware::steps::{HardwareStep, hardware_step, hardware_steps, prepare, record};
 use crate::node::limits::BootMode;
@@ -24,6 +24,8 @@ use crate::node::turn::Turn;
 
 /// The longest pause a step may ask for, in seconds.
 const PAUSE_S_MAX: i64 = 86_400;
+/// No more steps that are there twice are told of.
+const STEPS_TWICE_MAX: usize = 10;
 
 /// Asks the agent which steps it has.
 pub(super) fn read_steps(mut turn: Turn<'_>, of: StepsOf) -> Step {
@@ -49,6 +51,14 @@ pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String
     let priorities = &turn.now.limits.clean_step_priorities;
     let list = list(&turn.node, work, priorities, result)?;
     let kind = work.kind;
+    let of = kind.steps_of();
+    let twice = of.map(|of| steps::told_twice(&steps::agent_steps(of, result)));
+    for step in twice.into_iter().flatten().take(STEPS_TWICE_MAX) {
+        let line = format!(
+            "more than one hardware manager of the agent has the step {step}; what the first of them says of it counts"
+        );
+        turn.note(Severity::Info, "provisioning", line);
+    }
     if let Some(work) = work_of_mut(turn) {
         work.steps = list;
         work.current = 0;
