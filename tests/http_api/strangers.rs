@@ -37,7 +37,8 @@ async fn every_endpoint_asks_strangers_for_a_password_and_nothing_else() {
             // Neither a bad body nor a bad version is told before who is asking is known.
             for (version, body) in [("1.115", "{}"), ("9.9", "[[[")] {
                 let method = method.to_uppercase();
-                let answer = server.raw(&method, &path, &at(version), body.as_bytes());
+                let headers = at(version);
+                let answer = server.raw(&method, &path, &headers, body.as_bytes());
                 let answer = answer.await;
                 assert_eq!(answer.status, 401, "{method} {path} at {version}");
                 assert_eq!(answer.json()["error"]["code"], 401);
