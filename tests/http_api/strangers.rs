@@ -34,8 +34,9 @@ async fn every_endpoint_asks_strangers_for_a_password_and_nothing_else() {
             if !["get", "put", "post", "patch", "delete"].contains(&method.as_str()) {
                 continue;
             }
-            // Neither a bad body nor a bad version is told before who is asking is known.
-            for (version, body) in [("1.115", "{}"), ("9.9", "[[[")] {
+            // Neither a bad version nor a bad body is told before who is asking is known.
+            let body = if method == "post" { "[[[" } else { "" };
+            for version in ["1.115", "9.9"] {
                 let method = method.to_uppercase();
                 let headers = at(version);
                 let answer = server.raw(&method, &path, &headers, body.as_bytes());
