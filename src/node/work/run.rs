@@ -11,19 +11,17 @@ use super::verbs::abort_now;
 use super::{enter, work_of, work_of_mut};
 use crate::command::{Request, StepsOf};
 use crate::node::driver_call::DriverRequest;
-use crate::node::effect::Step;
+use crate::node::effect::{Severity, Step};
 use crate::node::hardware::raid;
 use crate::node::hardware::steps::{HardwareStep, hardware_step, hardware_steps, prepare, record};
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
 use crate::node::state::Node;
 use crate::node::steps::{
-    self, BOOT_INSTANCE, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT, WRITE_IMAGE, WorkStep,
+    self, BOOT_INSTANCE, PAUSE_S_MAX, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT,
+    WRITE_IMAGE, WorkStep,
 };
 use crate::node::turn::Turn;
-
-/// The longest pause a step may ask for, in seconds.
-const PAUSE_S_MAX: i64 = 86_400;
 
 /// Asks the agent which steps it has.
 pub(super) fn read_steps(mut turn: Turn<'_>, of: StepsOf) -> Step {
@@ -49,6 +47,10 @@ pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String
     let priorities = &turn.now.limits.clean_step_priorities;
     let list = list(&turn.node, work, priorities, result)?;
     let kind = work.kind;
+    if kind == WorkKind::Clean && list.is_empty() {
+        let line = "nothing was cleaned, because no step of the agent or the driver has a priority";
+        turn.note(Severity::Info, "provisioning", line.to_owned());
+    }
     if let Some(work) = work_of_mut(turn) {
         work.steps = list;
         work.current = 0;
@@ -68,11 +70,18 @@ fn list(
     result: &Value,
 ) -> Result<Vec<WorkStep>, String> {
     let driver = driver_steps(node, work.kind);
-    let agent = match work.kind.steps_of() {
-        Some(of) => steps::agent_steps(of, result),
-        None => Vec::new(),
-    };
     let (name, noun) = (work.kind.steps_name(), work.kind.words().noun);
+    let agent = match work.kind.steps_of() {
+        Some(of) if !work.is_without_ramdisk => {
+            steps::agent_steps(of, result).map_err(|why| {
+                format!(
+                    "The {noun} failed: the agent's list of steps can't be read: {why}. Use a ramdisk whose hardware managers describe their steps as they should, then {}.",
+                    work.kind.words().again
+                )
+            })?
+        }
+        _ => Vec::new(),
+    };
     let word = work.kind.steps_of().unwrap_or_default().word();
     let unknown = |unknown: String| {
         if work.is_without_ramdisk {
