@@ -726,3 +726,20 @@ fn what_is_no_image_and_no_config_drive_is_said_before_anything_is_booted() {
         assert!(why.to_string().contains(said), "{why}");
     }
 }
+
+#[test]
+fn an_inventory_that_clients_could_not_read_is_kept_without_its_odd_parts() {
+    let mut world = World::manageable();
+    world.asks(Verb::Inspect);
+    world.driver_says_yes();
+    let mut data = good_findings();
+    data["inventory"]["memory"] = json!(5);
+    data["inventory"]["disks"] = json!("y");
+    let step = world.go(findings(data));
+    let kept = step.inventory.expect("it is stored");
+    assert_eq!(kept["inventory"].get("memory"), None);
+    assert_eq!(kept["inventory"].get("disks"), None);
+    assert_eq!(kept["inventory"]["cpu"]["count"], 4);
+    let said = "memory, disks had another form";
+    assert!(world.history.iter().any(|line| line.contains(said)));
+}
