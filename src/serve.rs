@@ -257,8 +257,9 @@ async fn note_alive(writer: store::Writer, clock: Clock, conductor: Conductor) {
                 "this process stood still: it was stopped or got no processor; every deadline has as much left as before"
             );
         }
-        if !conductor.is_settled() {
-            continue;
+        // A process that is killed soon after its start must have noted that it was there: its nodes' deadlines have moved already.
+        while !conductor.is_settled() {
+            tokio::time::sleep(SETTLED_ASKED_EVERY).await;
         }
         let now = clock.now().0.to_string();
         if let Err(error) = writer.set_meta(ALIVE_AT, &now).await {
@@ -266,6 +267,9 @@ async fn note_alive(writer: store::Writer, clock: Clock, conductor: Conductor) {
         }
     }
 }
+
+/// How often a start is asked whether every row knows of the absence.
+const SETTLED_ASKED_EVERY: Duration = Duration::from_millis(20);
 
 /// Asks every actor thread once a second and reports how late the slowest answered.
 async fn watch_arbiters(conductor: Conductor, metrics: Arc<Metrics>) {

@@ -246,8 +246,13 @@ fn with_steps(mut node: Node, told: &Value) -> Node {
         panic!("not deploying");
     };
     deploy.phase = WorkPhase::InBandStep;
-    deploy.steps =
-        by_wish_and_priority(core_steps(), &[], &agent_steps(StepsOf::Deploy, told), &[]).unwrap();
+    deploy.steps = by_wish_and_priority(
+        core_steps(),
+        &[],
+        &agent_steps(StepsOf::Deploy, told).unwrap(),
+        &[],
+    )
+    .unwrap();
     deploy.agent_steps = told["deploy_steps"].clone();
     deploy.hardware_manager_version = told["hardware_manager_version"].clone();
     node

@@ -166,3 +166,46 @@ pub enum Event {
     /// The conductor, or the actor that held the connection, has started anew.
     Recovered,
 }
+
+impl Event {
+    /// The same with every text the agent wrote for people replaced by what `shown` makes of it.
+    pub fn with_texts(self, shown: &impl Fn(String) -> String) -> Event {
+        let entry = |entry: Entry| Entry {
+            error_message: shown(entry.error_message),
+            ..entry
+        };
+        let unreadable = |why: Unreadable| match why {
+            Unreadable::Unreachable { why } => Unreadable::Unreachable { why: shown(why) },
+            Unreadable::Garbage { why } => Unreadable::Garbage { why: shown(why) },
+            Unreadable::NobodyListens
+            | Unreadable::Unauthorized
+            | Unreadable::CertificateMismatch
+            | Unreadable::NotFound
+            | Unreadable::Poisoned => why,
+        };
+        match self {
+            Event::Surveyed { instance, entries } => Event::Surveyed {
+                instance,
+                entries: entries.into_iter().map(entry).collect(),
+            },
+            Event::Polled(polled) => Event::Polled(entry(polled)),
+            Event::SurveyFailed(why) => Event::SurveyFailed(unreadable(why)),
+            Event::PollFailed(why) => Event::PollFailed(unreadable(why)),
+            Event::Posted(answer) => Event::Posted(match answer {
+                PostAnswer::Accepted(accepted) => PostAnswer::Accepted(entry(accepted)),
+                PostAnswer::Refused(Refusal::Busy { text }) => {
+                    PostAnswer::Refused(Refusal::Busy { text: shown(text) })
+                }
+                PostAnswer::Refused(Refusal::Invalid { status, text }) => {
+                    let text = shown(text);
+                    PostAnswer::Refused(Refusal::Invalid { status, text })
+                }
+                PostAnswer::Refused(why) => PostAnswer::Refused(why),
+                PostAnswer::NeverSent { why } => PostAnswer::NeverSent { why: shown(why) },
+                PostAnswer::Unknown { why } => PostAnswer::Unknown { why: shown(why) },
+            }),
+            Event::Hint => Event::Hint,
+            Event::Recovered => Event::Recovered,
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! Checking a password takes tens of milliseconds by design, so it is done on blocking threads, few at a time, and what was
 //! right is remembered for some minutes under a salted digest. An unknown user costs as much as a known one. Whoever is wrong more
-//! than a few times has to wait (see [`super::guessing`]). The file is read again when it changes, which forgets everything
+//! than a few times has to wait (see `guessing`). The file is read again when it changes, which forgets everything
 //! remembered.
 
 use std::collections::{BTreeMap, HashMap};

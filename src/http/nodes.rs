@@ -14,7 +14,7 @@ use super::view::{self, Frame, NODE_FIELDS, Selection};
 use crate::catalog::Chassis;
 use crate::conductor::DeliverError;
 use crate::node::{
-    Event, Maintenance, Node, NodeId, Provision, ProvisionState, attributes, update,
+    Event, Maintenance, Node, NodeId, Provision, ProvisionState, Refused, attributes, update,
 };
 use crate::store::{Ident, NODE_SORT_KEYS, NodeFilter, NodeOutline, Page};
 
@@ -43,7 +43,7 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
         });
     }
     let new = attributes::parse_new(&document, minor)?;
-    check_parent(request, new.attributes.parent_node.as_deref()).await?;
+    check_parent(request, None, new.attributes.parent_node.as_deref()).await?;
     check_chassis(request, new.attributes.chassis_uuid.as_deref()).await?;
     let id = new.id.unwrap_or_else(|| NodeId(Uuid::new_v4()));
     let mut node = Node::enrolled(id, new.attributes, request.api.conductor.now());
@@ -155,7 +155,7 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     }
     for operation in &operations {
         if operation.path == ["parent_node"] {
-            check_parent(request, operation.value.as_str()).await?;
+            check_parent(request, Some(ident), operation.value.as_str()).await?;
         }
         if operation.path == ["chassis_uuid"] {
             check_chassis(request, operation.value.as_str()).await?;
@@ -173,6 +173,15 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
 /// `DELETE /v1/nodes/{node}`
 pub async fn delete(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.arguments()?.finish()?;
+    let id = request.node_id(ident).await?;
+    if has_children(request, id).await? {
+        return Err(Refused::Conflict {
+            text: format!(
+                "Node {id} has child nodes (GET /v1/nodes/{id}/children); delete them, or remove their parent_node, first."
+            ),
+        }
+        .into());
+    }
     deliver(request, ident, Event::Delete).await?;
     Ok(Reply::Nothing)
 }
@@ -210,10 +219,23 @@ fn full(node: &Node, request: &Request) -> Document {
 }
 
 /// A parent must be there. What is no UUID is refused later, by name of the field.
-async fn check_parent(request: &Request, parent: Option<&str>) -> Result<(), Error> {
+///
+/// Parents and children are two generations, no more: otherwise a chain could become a ring, whose nodes no list would show.
+async fn check_parent(
+    request: &Request,
+    child: Option<&str>,
+    parent: Option<&str>,
+) -> Result<(), Error> {
     let Some(id) = parent.and_then(parse_uuid) else {
         return Ok(());
     };
+    if let Some(child) = child {
+        let child = request.node_id(child).await?;
+        if has_children(request, child).await? {
+            let problem = "the node has child nodes, so it can't be one itself";
+            return Err(attributes::bad("parent_node", problem).into());
+        }
+    }
     match request
         .api
         .conductor
@@ -221,9 +243,28 @@ async fn check_parent(request: &Request, parent: Option<&str>) -> Result<(), Err
         .node(Ident::Id(NodeId(id)))
         .await?
     {
+        Some(parent) if parent.attributes.parent_node.is_some() => {
+            let problem = format!("node {id} is a child itself; name its parent");
+            Err(attributes::bad("parent_node", &problem).into())
+        }
         Some(_) => Ok(()),
         None => Err(attributes::bad("parent_node", &format!("there is no node {id}")).into()),
     }
+}
+
+async fn has_children(request: &Request, id: NodeId) -> Result<bool, Error> {
+    let children = NodeFilter {
+        parent_node: Some(id.to_string()),
+        ..NodeFilter::default()
+    };
+    let one = Page {
+        limit: 1,
+        marker: None,
+        sort_key: None,
+        descending: false,
+    };
+    let found = request.api.conductor.reader().nodes(children, one).await?;
+    Ok(!found.is_empty())
 }
 
 /// A chassis must be there, as a parent must.

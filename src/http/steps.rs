@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::catalog::steps::STEP_INTERFACES;
 use crate::node::Object;
-use crate::node::steps::{Reserved, WorkStep};
+use crate::node::steps::{NAME_BYTES_MAX, PAUSE_S_MAX, Reserved, WorkStep};
 
 /// More steps than any deploy has.
 const STEPS_MAX: usize = 100;
@@ -136,11 +136,13 @@ fn step(item: &Object) -> Result<WorkStep, String> {
         Some(_) => return Err("args must be an object.".to_owned()),
     };
     if Reserved::named(&name) == Some(Reserved::Wait)
-        && args
-            .get("seconds")
-            .is_some_and(|seconds| whole_number(Some(seconds)).is_none())
+        && args.get("seconds").is_some_and(|seconds| {
+            whole_number(Some(seconds)).is_none_or(|seconds| seconds > PAUSE_S_MAX)
+        })
     {
-        return Err("seconds must be a whole number from 0 on.".to_owned());
+        return Err(format!(
+            "seconds must be a whole number from 0 to {PAUSE_S_MAX}."
+        ));
     }
     Ok(WorkStep {
         args,
@@ -159,6 +161,9 @@ fn whole_number(value: Option<&Value>) -> Option<i64> {
 
 fn text(item: &Object, key: &str) -> Result<String, String> {
     match item.get(key) {
+        Some(Value::String(text)) if text.len() > NAME_BYTES_MAX => {
+            Err(format!("{key} is longer than {NAME_BYTES_MAX} bytes."))
+        }
         Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
         _ => Err(format!("{key} is missing or not a string.")),
     }
@@ -248,7 +253,7 @@ mod tests {
                 "order",
             ),
             (
-                json!([{"interface": "power", "step": "wait", "args": {"seconds": "x"}}]),
+                json!([{"interface": "power", "step": "wait", "args": {"seconds": 604_801}}]),
                 "seconds",
             ),
             (

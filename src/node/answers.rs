@@ -4,6 +4,7 @@ use super::driver_call::DriverRequest;
 use super::effect::Step;
 use super::hardware::{self, DriverAnswer};
 use super::manage;
+use super::masking::masked_foreign_text;
 use super::outcome::Outcome;
 use super::power;
 use super::state::Provision;
@@ -20,7 +21,21 @@ pub(super) fn command(turn: Turn<'_>, id: CommandId, attempt: u32, event: comman
     if !fits {
         return turn.unchanged(Outcome::AnswerIgnored);
     }
+    // What an agent was told it may tell again, into errors, history and log.
+    let event = event.with_texts(&|text| without_secrets(&turn, text));
     tell_command(turn, event, Outcome::CommandGoesOn)
+}
+
+fn without_secrets(turn: &Turn<'_>, text: String) -> String {
+    if text.is_empty() {
+        return text;
+    }
+    let of = &turn.node.attributes;
+    let mut knows = vec![&of.driver_info, &of.instance_info];
+    if let Some(work) = turn.node.work() {
+        knows.extend(work.steps.iter().map(|step| &step.args));
+    }
+    masked_foreign_text(&text, &knows)
 }
 
 /// Passes `event` to the open command, if there is one, and draws the conclusions. `otherwise` is the outcome when the command

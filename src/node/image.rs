@@ -37,7 +37,7 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
     let disk_format = text(info, "image_disk_format", &mut problems);
     let image_type = text(info, "image_type", &mut problems);
 
-    if url.is_none() && !info.contains_key("image_source") {
+    if url.is_none() && !is_set(info, "image_source") {
         problems.push("instance_info/image_source is missing; set it to the http or https URL of a whole-disk image".to_owned());
     }
     if let Some(url) = &url
@@ -99,6 +99,10 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
     })
 }
 
+fn is_set(info: &Object, key: &str) -> bool {
+    info.get(key).is_some_and(|value| !value.is_null())
+}
+
 /// Everything that stands against deploying a node with these attributes; empty when nothing does.
 pub fn problems(attributes: &Attributes) -> Vec<String> {
     if is_ramdisk(attributes) {
@@ -106,7 +110,7 @@ pub fn problems(attributes: &Attributes) -> Vec<String> {
     }
     // What a custom agent writes, if anything, its own steps say.
     let needs_no_image = uses(attributes, "deploy", "custom-agent")
-        && !attributes.instance_info.contains_key("image_source");
+        && !is_set(&attributes.instance_info, "image_source");
     let mut problems = match image_of(attributes) {
         Err(problems) if !needs_no_image => problems,
         _ => Vec::new(),
@@ -114,7 +118,26 @@ pub fn problems(attributes: &Attributes) -> Vec<String> {
     if let Err(problem) = stated_boot_mode(attributes) {
         problems.push(problem);
     }
+    problems.extend(config_drive_problem(&attributes.instance_info));
     problems
+}
+
+/// What is wrong with a config drive that was set as a field, without quoting it; the one that comes with the verb is read where it comes.
+fn config_drive_problem(info: &Object) -> Option<String> {
+    let is_packed = |text: &str| {
+        text.bytes().all(|byte| {
+            byte.is_ascii_alphanumeric() || b"+/=".contains(&byte) || byte.is_ascii_whitespace()
+        })
+    };
+    match info.get("configdrive") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(text)) if text.starts_with("http://") || text.starts_with("https://") => None,
+        Some(Value::String(text)) if is_packed(text) => None,
+        Some(_) => Some(
+            "instance_info/configdrive must be text: gzip in base64, or an http or https URL; give an object with the provision request instead"
+                .to_owned(),
+        ),
+    }
 }
 
 /// True if a deploy only boots a ramdisk or an ISO, which then is what the machine is used with: nothing is written, and no agent comes.

@@ -83,6 +83,50 @@ pub fn masked_value(value: &Value) -> Value {
     }
 }
 
+/// `text` that somebody else wrote who knows these objects: without the secrets they hold, and without what looks like one.
+pub fn masked_foreign_text(text: &str, knows: &[&Object]) -> String {
+    let mut secrets = Vec::new();
+    for object in knows {
+        collect_secrets(object, &mut secrets);
+    }
+    // The longest first: one may be a part of another.
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    let mut shown = text.to_owned();
+    for secret in secrets {
+        if shown.contains(secret) {
+            shown = shown.replace(secret, STARS);
+        }
+    }
+    masked_text(&shown)
+}
+
+/// Shorter ones are words that stand in any text.
+const SECRET_BYTES_MIN: usize = 4;
+
+fn collect_secrets<'a>(object: &'a Object, secrets: &mut Vec<&'a str>) {
+    for (key, value) in object {
+        collect_values(value, looks_secret(key), secrets);
+    }
+}
+
+fn collect_values<'a>(value: &'a Value, is_secret: bool, secrets: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) if is_secret && text.len() >= SECRET_BYTES_MIN => secrets.push(text),
+        Value::Array(values) => {
+            for value in values {
+                collect_values(value, is_secret, secrets);
+            }
+        }
+        Value::Object(object) if is_secret => {
+            for value in object.values() {
+                collect_values(value, true, secrets);
+            }
+        }
+        Value::Object(object) => collect_secrets(object, secrets),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
 /// `instance_info` as the API shows it: `configdrive` and `image_url` are always hidden, since the URL may carry a signature.
 pub fn masked_instance_info(instance_info: &Object) -> Object {
     let mut shown = masked(instance_info);
@@ -277,5 +321,21 @@ mod tests {
             "https://host:8/a/b.img"
         );
         assert_eq!(without_credentials("http://host"), "http://host");
+    }
+
+    #[test]
+    fn what_an_agent_says_is_shown_without_what_it_was_told() {
+        let value = json!({
+            "redfish_password": "hunter22", "image_pull_secret": {"auth": "deep-secret"}, "port": 443,
+            "name": "rack-1",
+        });
+        let knows = value.as_object().unwrap();
+        let said =
+            "GET http://us:er9@h/a failed with hunter22 and deep-secret on rack-1 password=x1";
+        let shown = masked_foreign_text(said, &[knows]);
+        for secret in ["hunter22", "deep-secret", "er9", "x1"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+        assert!(shown.contains("rack-1"), "{shown}");
     }
 }

@@ -82,6 +82,9 @@ impl Reserved {
     }
 }
 
+/// The longest pause a step may ask for, in seconds: a week.
+pub const PAUSE_S_MAX: i64 = 604_800;
+
 /// The order of steps of equal priority, in an automated cleaning and among a driver's steps.
 const INTERFACES: [&str; 7] = [
     "power",
@@ -148,36 +151,60 @@ pub fn core_steps() -> Vec<WorkStep> {
         .collect()
 }
 
-/// More steps than any agent has, and a longer name than any of them; the list is stored with every change of the node.
+/// More steps than any agent has; the list is stored with every change of the node.
 const STEPS_MAX: usize = 1_000;
-const NAME_BYTES_MAX: usize = 255;
+/// The longest name of a step or an interface, in bytes.
+pub const NAME_BYTES_MAX: usize = 255;
 
-/// The agent's steps, from the result of `get_deploy_steps` and its like: lists by hardware manager. Steps the agent describes in a
-/// way that makes no sense are left out, and those beyond the thousandth. Where two managers have a step, the first is taken.
-pub fn agent_steps(of: StepsOf, result: &Value) -> Vec<WorkStep> {
-    let by_manager = result
-        .get(format!("{}_steps", of.word()))
-        .and_then(Value::as_object);
-    by_manager
-        .into_iter()
-        .flat_map(|managers| managers.values())
-        .filter_map(Value::as_array)
-        .flatten()
-        .filter_map(|step| {
-            let flag = |name: &str| step.get(name).and_then(Value::as_bool);
-            Some(WorkStep {
-                reboot_requested: flag("reboot_requested").unwrap_or(false),
-                is_not_abortable: flag("abortable") != Some(true),
-                ..WorkStep::named(
-                    step.get("interface")?.as_str()?,
-                    step.get("step")?.as_str()?,
-                    step.get("priority").and_then(Value::as_i64).unwrap_or(0),
-                )
-            })
-        })
-        .filter(|step| step.interface.len() <= NAME_BYTES_MAX && step.step.len() <= NAME_BYTES_MAX)
-        .take(STEPS_MAX)
-        .collect()
+/// The agent's steps, from the result of `get_deploy_steps` and its like: lists by hardware manager. Where two managers have a step, the
+/// first is taken.
+///
+/// # Errors
+/// What of it can't be read. A list that is only half understood is none: a step that is passed over may be the one that erases the disk.
+pub fn agent_steps(of: StepsOf, result: &Value) -> Result<Vec<WorkStep>, String> {
+    let name = format!("{}_steps", of.word());
+    let managers = result
+        .get(&name)
+        .and_then(Value::as_object)
+        .ok_or_else(|| format!("{name} is missing or no object"))?;
+    let mut steps = Vec::new();
+    for (manager, list) in managers {
+        let list = list
+            .as_array()
+            .ok_or_else(|| format!("{name} of {} is no list", short(manager)))?;
+        for step in list {
+            let of_manager = |problem: &str| format!("a step of {}: {problem}", short(manager));
+            steps.push(agent_step(step).map_err(of_manager)?);
+            if steps.len() > STEPS_MAX {
+                return Err(format!("{name} has more than {STEPS_MAX} steps"));
+            }
+        }
+    }
+    Ok(steps)
+}
+
+fn agent_step(step: &Value) -> Result<WorkStep, &'static str> {
+    let text = |key: &str| {
+        let text = step.get(key).and_then(Value::as_str);
+        text.filter(|text| !text.is_empty() && text.len() <= NAME_BYTES_MAX)
+    };
+    let flag = |key: &str| step.get(key).and_then(Value::as_bool);
+    let interface = text("interface").ok_or("interface is missing or no short text")?;
+    let name = text("step").ok_or("step is missing or no short text")?;
+    let priority = step
+        .get("priority")
+        .and_then(Value::as_i64)
+        .ok_or("priority is missing or no whole number")?;
+    Ok(WorkStep {
+        reboot_requested: flag("reboot_requested").unwrap_or(false),
+        is_not_abortable: flag("abortable") != Some(true),
+        ..WorkStep::named(interface, name, priority)
+    })
+}
+
+/// Enough of an agent's name for something to recognise it.
+fn short(name: &str) -> String {
+    name.chars().take(80).collect()
 }
 
 /// The names of steps that more than one of the agent's hardware managers has, each once.
@@ -358,22 +385,18 @@ mod tests {
         let many: Vec<Value> = (0..20_000)
             .map(|n| json!({"interface": "deploy", "step": format!("s{n}"), "priority": 1}))
             .collect();
-        let long = json!({"interface": "deploy", "step": "s".repeat(100_000), "priority": 1});
-        let steps = agent_steps(
-            StepsOf::Deploy,
-            &json!({"deploy_steps": {"A": [long], "B": many}}),
-        );
-        assert_eq!(steps.len(), STEPS_MAX);
-        assert_eq!(steps[0].step, "s0");
+        let result = json!({"deploy_steps": {"A": many}});
+        let problem = agent_steps(StepsOf::Deploy, &result).unwrap_err();
+        assert!(problem.contains("1000"), "{problem}");
     }
 
     #[test]
     fn the_agents_answer_is_read_over_all_its_managers() {
         let result = json!({"deploy_steps": {
             "A": [{"interface": "deploy", "step": "one", "priority": 5, "reboot_requested": true}],
-            "B": [{"interface": "raid", "step": "two", "priority": 0}, {"step": "nameless interface"}, 7],
+            "B": [{"interface": "raid", "step": "two", "priority": 0}],
         }});
-        let steps = agent_steps(StepsOf::Deploy, &result);
+        let steps = agent_steps(StepsOf::Deploy, &result).unwrap();
         assert_eq!(names(&steps), ["one", "two"]);
         assert!(steps[0].reboot_requested);
     }
@@ -386,7 +409,7 @@ mod tests {
             "clean_steps": {"Generic": [erase(10)], "Vendor": [erase(99)]},
             "deploy_steps": {"Generic": [{"interface": "deploy", "step": "burn_in", "priority": 90}]},
         });
-        let agent = agent_steps(StepsOf::Clean, &result);
+        let agent = agent_steps(StepsOf::Clean, &result).unwrap();
         assert_eq!(told_twice(&agent), ["deploy.erase".to_owned()].into());
         let steps = by_priority(&[], &agent, &BTreeMap::new());
         assert_eq!(
@@ -396,11 +419,39 @@ mod tests {
                 ..step
             })
         );
-        let agent = agent_steps(StepsOf::Deploy, &result);
+        let agent = agent_steps(StepsOf::Deploy, &result).unwrap();
         assert_eq!(
             (names(&agent), told_twice(&agent)),
             (vec!["burn_in"], BTreeSet::new())
         );
-        assert_eq!(agent_steps(StepsOf::Service, &result), []);
+        assert!(agent_steps(StepsOf::Service, &result).is_err());
+    }
+
+    #[test]
+    fn a_list_that_is_only_half_understood_is_none() {
+        let good = json!({"interface": "deploy", "step": "erase_devices", "priority": 10});
+        let with = |key: &str, value: Value| {
+            let mut step = good.clone();
+            step[key] = value;
+            json!({"clean_steps": {"A": [step]}})
+        };
+        for (result, said) in [
+            (json!({}), "clean_steps is missing"),
+            (json!({"clean_steps": "x"}), "clean_steps is missing"),
+            (json!({"clean_steps": {"A": null}}), "of A is no list"),
+            (json!({"clean_steps": {"A": [7]}}), "interface"),
+            (with("interface", json!(null)), "interface"),
+            (with("step", json!("s".repeat(300))), "step is missing"),
+            (with("priority", json!("10")), "priority"),
+            (with("priority", json!(10.5)), "priority"),
+            (with("priority", json!(null)), "priority"),
+        ] {
+            let problem = agent_steps(StepsOf::Clean, &result).unwrap_err();
+            assert!(problem.contains(said), "{result}: {problem}");
+        }
+        assert_eq!(
+            agent_steps(StepsOf::Clean, &json!({"clean_steps": {}})),
+            Ok(Vec::new())
+        );
     }
 }

@@ -25,6 +25,7 @@ pub fn is_name(text: &str) -> bool {
         && text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+        && text.bytes().any(|byte| byte != b'.')
         && Uuid::try_parse(text).is_err()
         && !RESERVED_NAMES.contains(&text)
 }

@@ -392,3 +392,45 @@ async fn a_deleted_node_is_not_there_for_a_second_delete() {
             .fault_string();
     }
 }
+
+#[actix_web::test]
+async fn parents_and_children_are_two_generations_and_no_ring() {
+    let server = server().await;
+    let node = async |name: &str, parent: Value| {
+        let document = json!({"driver": "fake-hardware", "name": name, "parent_node": parent});
+        server.node(document).await
+    };
+    let parent = node("parent", Value::Null).await;
+    let child = node("child", json!(parent)).await;
+    let other = node("other", Value::Null).await;
+    let adopt = async |of: &str, by: &str| {
+        let patch = json!([{"op": "add", "path": "/parent_node", "value": by}]);
+        send(&server, "PATCH", &format!("/v1/nodes/{of}"), patch).await
+    };
+    for (of, by, said) in [
+        (&parent, &child, "has child nodes"),
+        (&parent, &other, "has child nodes"),
+        (&other, &child, "is a child itself"),
+    ] {
+        let refused = adopt(of, by).await;
+        assert_eq!(refused.status, 400);
+        let text = String::from_utf8(refused.body).unwrap();
+        assert!(text.contains(said), "{text}");
+    }
+    let path = format!("/v1/nodes/{parent}");
+    let refused = send(&server, "DELETE", &path, Value::Null).await;
+    assert_eq!(refused.status, 409);
+    let text = String::from_utf8(refused.body).unwrap();
+    assert!(text.contains("children"), "{text}");
+    send(
+        &server,
+        "DELETE",
+        &format!("/v1/nodes/{child}"),
+        Value::Null,
+    )
+    .await
+    .has_status(204);
+    send(&server, "DELETE", &path, Value::Null)
+        .await
+        .has_status(204);
+}

@@ -89,10 +89,11 @@ pub(super) fn take_over(turn: &mut Turn<'_>, findings: Findings) -> Result<(), S
     // A whole log of the ramdisk in base64: too big to be kept with the node.
     plugin_data.remove("logs");
     ramdisk_error(&plugin_data)?;
-    let inventory = plugin_data
+    let mut inventory = plugin_data
         .remove("inventory")
         .filter(Value::is_object)
         .ok_or("the agent sent no inventory")?;
+    let dropped = drop_odd_parts(&mut inventory);
     let mut inspected = Inspected {
         node: turn.node.clone(),
         now: turn.now.at,
@@ -105,6 +106,13 @@ pub(super) fn take_over(turn: &mut Turn<'_>, findings: Findings) -> Result<(), S
         taken,
         notes: Vec::new(),
     };
+    if !dropped.is_empty() {
+        let text = format!(
+            "of the inventory {} had another form than agents give it and was dropped",
+            dropped.join(", ")
+        );
+        inspected.note(Severity::Error, text);
+    }
     interfaces::validate(&mut inspected)?;
     for hook in &inspected.settings.hooks {
         hook.run(&mut inspected);
@@ -117,6 +125,29 @@ pub(super) fn take_over(turn: &mut Turn<'_>, findings: Findings) -> Result<(), S
     turn.inventory =
         Some(json!({"inventory": inspected.inventory, "plugin_data": inspected.plugin_data}));
     Ok(())
+}
+
+/// Takes out the parts that have another form than agents give them: clients that read inventories can't read those.
+fn drop_odd_parts(inventory: &mut Value) -> Vec<&'static str> {
+    const OBJECTS: [&str; 4] = ["cpu", "memory", "boot", "system_vendor"];
+    let Some(inventory) = inventory.as_object_mut() else {
+        return Vec::new();
+    };
+    let mut dropped = Vec::new();
+    for name in OBJECTS.into_iter().chain(["disks"]) {
+        let fits = match inventory.get(name) {
+            None | Some(Value::Null) => true,
+            Some(part) if name == "disks" => part
+                .as_array()
+                .is_some_and(|disks| disks.iter().all(Value::is_object)),
+            Some(part) => part.is_object(),
+        };
+        if !fits {
+            inventory.remove(name);
+            dropped.push(name);
+        }
+    }
+    dropped
 }
 
 /// Hook `ramdisk-error`: what the ramdisk says went wrong.

@@ -75,6 +75,32 @@ fn an_abort_in_the_last_step_is_no_success() {
 }
 
 #[test]
+fn an_abort_that_was_waited_for_ends_the_service_of_a_node_in_maintenance() {
+    for step in ["deploy.erase_devices", "deploy.burn_in"] {
+        let mut world = World::active();
+        world.asks_steps(Verb::Service, &[step]);
+        world.ramdisk_comes("service");
+        world.survey(&[]);
+        world.posted(Status::Running, Value::Null);
+        let maintenance = |on| Event::Maintenance { on, reason: None };
+        if step == "deploy.burn_in" {
+            world.asks(Verb::Abort);
+            world.go(maintenance(true));
+            world.polled(Status::Succeeded, json!({}));
+        } else {
+            world.go(maintenance(true));
+            assert_eq!(world.asks(Verb::Abort).reply, Reply::Done);
+        }
+        assert_eq!(world.state(), "service failed", "{step}");
+        assert!(world.last_error().contains("aborted"));
+        assert_eq!(world.asked(), None, "its power is left as it is");
+        world.go(maintenance(false));
+        world.asks(Verb::Abort);
+        assert_eq!(world.state(), "active");
+    }
+}
+
+#[test]
 fn what_could_not_be_cleaned_is_cleaned_before_it_is_offered() {
     type Fail = fn(&mut World);
     let before_any_step: Fail = |world| {

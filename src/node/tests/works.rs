@@ -655,3 +655,91 @@ fn a_ramdisk_or_an_iso_is_only_booted() {
     assert_eq!(world.state(), "active");
     assert_eq!(world.node.deadlines, Deadlines::default());
 }
+
+#[test]
+fn a_list_of_steps_that_can_not_be_read_cleans_nothing_and_says_so() {
+    let mut world = World::manageable();
+    world.asks(Verb::Provide);
+    world.driver_says_yes();
+    world.boots();
+    let odd = json!({"clean_steps": {"G": [{"interface": "deploy", "step": "erase_devices", "priority": "10"}]}});
+    world.command_runs("get_clean_steps", odd);
+    assert_eq!(world.state(), "clean failed");
+    assert!(
+        world.last_error().contains("a step of G: priority"),
+        "{}",
+        world.last_error()
+    );
+
+    let mut world = World::manageable();
+    world.asks(Verb::Provide);
+    world.driver_says_yes();
+    world.boots();
+    world.command_runs("get_clean_steps", json!({"clean_steps": {}}));
+    world.driver_says_yes();
+    assert_eq!(world.state(), "available");
+    assert!(
+        world
+            .history
+            .iter()
+            .any(|line| line.starts_with("nothing was cleaned"))
+    );
+}
+
+#[test]
+fn what_an_agent_repeats_of_its_secrets_is_told_nowhere() {
+    let mut world = World::writing();
+    let attributes = &mut world.node.attributes;
+    attributes
+        .driver_info
+        .insert("redfish_password".to_owned(), json!("hunter22"));
+    let entry = Entry {
+        error_kind: "ImageDownloadError".to_owned(),
+        error_message: "http://us:er9@images.example/a: 401, BMC hunter22".to_owned(),
+        ..world.entry(Status::Failed, Value::Null)
+    };
+    let step = world.agent_says(AgentEvent::Polled(entry));
+    let told = format!("{:?} {:?}", step.node, step.history);
+    assert!(world.last_error().contains("401"), "{}", world.last_error());
+    assert!(!world.last_error().contains("hunter22") && !told.contains("er9@"));
+    let command = format!("{:?}", step.node.command);
+    assert!(!command.contains("hunter22"), "{command}");
+}
+
+#[test]
+fn what_is_no_image_and_no_config_drive_is_said_before_anything_is_booted() {
+    for (key, value, said) in [
+        ("image_source", Value::Null, "image_source is missing"),
+        ("configdrive", json!(["x"]), "configdrive must be text"),
+        (
+            "configdrive",
+            json!("file:///etc/passwd"),
+            "configdrive must be text",
+        ),
+    ] {
+        let mut world = World::available();
+        let info = &mut world.node.attributes.instance_info;
+        info.insert(key.to_owned(), value);
+        let Reply::Refused(why) = world.asks(Verb::Active).reply else {
+            panic!("{key} was taken");
+        };
+        assert!(why.to_string().contains(said), "{why}");
+    }
+}
+
+#[test]
+fn an_inventory_that_clients_could_not_read_is_kept_without_its_odd_parts() {
+    let mut world = World::manageable();
+    world.asks(Verb::Inspect);
+    world.driver_says_yes();
+    let mut data = good_findings();
+    data["inventory"]["memory"] = json!(5);
+    data["inventory"]["disks"] = json!("y");
+    let step = world.go(findings(data));
+    let kept = step.inventory.expect("it is stored");
+    assert_eq!(kept["inventory"].get("memory"), None);
+    assert_eq!(kept["inventory"].get("disks"), None);
+    assert_eq!(kept["inventory"]["cpu"]["count"], 4);
+    let said = "memory, disks had another form";
+    assert!(world.history.iter().any(|line| line.contains(said)));
+}

@@ -18,12 +18,11 @@ use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
 use crate::node::state::Node;
 use crate::node::steps::{
-    self, BOOT_INSTANCE, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT, WRITE_IMAGE, WorkStep,
+    self, BOOT_INSTANCE, PAUSE_S_MAX, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT,
+    WRITE_IMAGE, WorkStep,
 };
 use crate::node::turn::Turn;
 
-/// The longest pause a step may ask for, in seconds.
-const PAUSE_S_MAX: i64 = 86_400;
 /// No more steps that are there twice are told of.
 const STEPS_TWICE_MAX: usize = 10;
 
@@ -51,13 +50,17 @@ pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String
     let priorities = &turn.now.limits.clean_step_priorities;
     let list = list(&turn.node, work, priorities, result)?;
     let kind = work.kind;
-    let of = kind.steps_of();
-    let twice = of.map(|of| steps::told_twice(&steps::agent_steps(of, result)));
-    for step in twice.into_iter().flatten().take(STEPS_TWICE_MAX) {
+    let agent = kind.steps_of().map(|of| steps::agent_steps(of, result));
+    let twice = steps::told_twice(&agent.and_then(Result::ok).unwrap_or_default());
+    for step in twice.into_iter().take(STEPS_TWICE_MAX) {
         let line = format!(
             "more than one hardware manager of the agent has the step {step}; what the first of them says of it counts"
         );
         turn.note(Severity::Info, "provisioning", line);
+    }
+    if kind == WorkKind::Clean && list.is_empty() {
+        let line = "nothing was cleaned, because no step of the agent or the driver has a priority";
+        turn.note(Severity::Info, "provisioning", line.to_owned());
     }
     if let Some(work) = work_of_mut(turn) {
         work.steps = list;
@@ -78,11 +81,18 @@ fn list(
     result: &Value,
 ) -> Result<Vec<WorkStep>, String> {
     let driver = driver_steps(node, work.kind);
-    let agent = match work.kind.steps_of() {
-        Some(of) => steps::agent_steps(of, result),
-        None => Vec::new(),
-    };
     let (name, noun) = (work.kind.steps_name(), work.kind.words().noun);
+    let agent = match work.kind.steps_of() {
+        Some(of) if !work.is_without_ramdisk => {
+            steps::agent_steps(of, result).map_err(|why| {
+                format!(
+                    "The {noun} failed: the agent's list of steps can't be read: {why}. Use a ramdisk whose hardware managers describe their steps as they should, then {}.",
+                    work.kind.words().again
+                )
+            })?
+        }
+        _ => Vec::new(),
+    };
     let word = work.kind.steps_of().unwrap_or_default().word();
     let unknown = |unknown: String| {
         if work.is_without_ramdisk {

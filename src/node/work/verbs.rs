@@ -218,6 +218,10 @@ pub(super) fn abort_now(mut turn: Turn<'_>) -> Step {
     turn.forget_agent();
     turn.error("provisioning", text);
     turn.move_to(Provision::ServiceFailed);
+    if turn.node.maintenance.is_some() {
+        // Somebody works on the machine: it is left as it is, and whoever ends the maintenance leaves the failed state, too.
+        return turn.done(Outcome::WorkFailed);
+    }
     leave_service(turn)
 }
 
