@@ -88,4 +88,24 @@ mod tests {
         assert_eq!(report["deploy"], json!({"result": true}));
         assert_eq!(report["boot"], json!({"result": true}));
     }
+
+    #[test]
+    fn traits_and_capabilities_that_stand_against_a_deploy_are_said() {
+        for (key, value) in [
+            ("traits", json!("CUSTOM_A")),
+            ("traits", json!(["CUSTOM_MISSING"])),
+            ("traits", json!([1])),
+            ("capabilities", json!("boot_mode")),
+        ] {
+            let mut info = json!({
+                "image_source": "http://images.example/i.raw", "image_os_hash_algo": "sha256",
+                "image_os_hash_value": "a".repeat(64),
+            });
+            info[key] = value;
+            let report = of(info);
+            assert_eq!(report["deploy"]["result"], false);
+            let reason = report["deploy"]["reason"].as_str().unwrap();
+            assert!(reason.contains(key), "{reason}");
+        }
+    }
 }

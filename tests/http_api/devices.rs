@@ -33,6 +33,9 @@ async fn virtual_interfaces_are_remembered_since_1_28() {
         json!({"id": "c", "port_uuid": port}),
     )
     .await;
+    let used = format!("/v1/ports/{}", port.as_str().unwrap());
+    let text = refused(&server, 409, "DELETE", &used, Value::Null).await;
+    assert!(text.contains("VIF c"), "{text}");
     for body in [
         json!({}),
         json!([]),

@@ -207,8 +207,10 @@ fn a_step_of_the_driver_leaves_nothing_behind_that_keeps_the_agent_out() {
     assert_eq!(world.heartbeats(TokenMatch::Right).reply, Reply::Done);
     world.driver_says_yes();
     assert_eq!(world.current(), "deploy.burn_in");
+    let is_asked = |effect: &Effect| matches!(effect, Effect::Command { .. });
+    assert!(world.effects.iter().any(is_asked), "at once");
     world.survey(&[]);
-    assert!(world.posts(), "at once");
+    assert!(world.posts());
     world.posted(Status::Running, Value::Null);
     world.heartbeats(TokenMatch::Right);
     assert!(world.polls_now(), "each makes the conductor look");
