@@ -1,9 +1,8 @@
-//! What is managed of a node's machine from outside: boot, media, BIOS, firmware, console, RAID, virtual interfaces, and what a
-//! vendor adds.
+//! What is managed of a node's machine from outside: boot, media, BIOS, firmware, console, RAID, virtual interfaces.
 
-use super::endpoint::{Endpoint, TooOld, delete, get, patch, post, put};
+use super::endpoint::{Endpoint, TooOld, delete, get, post, put};
 use super::parameter::{DETAIL, FIELDS, Holds, Parameter, parameter};
-use crate::http::{bios, drivers, machine_states, management, media, vendor, vifs};
+use crate::http::{bios, drivers, machine_states, management, media, vifs};
 
 const REGISTRY: &[Parameter] = &[
     parameter(
@@ -55,17 +54,6 @@ const MEDIA: &[Parameter] = &[
         "How the machine is to get at it.",
     ),
 ];
-
-const METHOD: &[Parameter] = &[parameter(
-    "method",
-    Holds::Text,
-    1,
-    "The name of the vendor method.",
-)];
-
-const CALL: &str =
-    "Calls a vendor method; answers 202 instead where the method's answer is not waited for.";
-const CALL_OF_DRIVER: &str = "Calls a vendor method of a hardware type.";
 
 /// The rows.
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -208,105 +196,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .query(&[FIELDS, DETAIL])
     .lists("firmware", "FirmwareComponent"),
     get(
-        "/v1/nodes/{node}/vendor_passthru/methods",
-        "Lists the vendor methods of a node.",
-        |r, of| Box::pin(vendor::methods(r, of.first())),
-    )
-    .shows("VendorMethods"),
-    get("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
-        Box::pin(vendor::call(r, of.first(), "GET", None))
-    })
-    .query(&[METHOD])
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    get(
-        "/v1/nodes/{node}/vendor_passthru/{method}",
-        CALL,
-        |r, of| Box::pin(vendor::call(r, of.first(), "GET", Some(of.second()))),
-    )
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    post("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
-        Box::pin(vendor::call(r, of.first(), "POST", None))
-    })
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    post(
-        "/v1/nodes/{node}/vendor_passthru/{method}",
-        CALL,
-        |r, of| Box::pin(vendor::call(r, of.first(), "POST", Some(of.second()))),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    put("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
-        Box::pin(vendor::call(r, of.first(), "PUT", None))
-    })
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    put(
-        "/v1/nodes/{node}/vendor_passthru/{method}",
-        CALL,
-        |r, of| Box::pin(vendor::call(r, of.first(), "PUT", Some(of.second()))),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    patch("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
-        Box::pin(vendor::call(r, of.first(), "PATCH", None))
-    })
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    patch(
-        "/v1/nodes/{node}/vendor_passthru/{method}",
-        CALL,
-        |r, of| Box::pin(vendor::call(r, of.first(), "PATCH", Some(of.second()))),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    delete("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
-        Box::pin(vendor::call(r, of.first(), "DELETE", None))
-    })
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    delete(
-        "/v1/nodes/{node}/vendor_passthru/{method}",
-        CALL,
-        |r, of| Box::pin(vendor::call(r, of.first(), "DELETE", Some(of.second()))),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer")
-    .or_accepted()
-    .errors(&[409]),
-    get(
         "/v1/drivers/{driver}/raid/logical_disk_properties",
         "What can be said of a logical disk.",
         |r, of| Box::pin(drivers::logical_disk_properties(r, of.first())),
@@ -314,93 +203,4 @@ pub const ENDPOINTS: &[Endpoint] = &[
     .since(12)
     .too_old(TooOld::NotAcceptable("raid"))
     .shows("LogicalDiskProperties"),
-    get(
-        "/v1/drivers/{driver}/vendor_passthru/methods",
-        "Lists the vendor methods of a hardware type.",
-        |r, of| Box::pin(vendor::methods_of_driver(r, of.first())),
-    )
-    .shows("VendorMethods"),
-    get(
-        "/v1/drivers/{driver}/vendor_passthru",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .query(&[METHOD])
-    .status(200)
-    .shows("VendorAnswer"),
-    get(
-        "/v1/drivers/{driver}/vendor_passthru/{method}",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .status(200)
-    .shows("VendorAnswer"),
-    post(
-        "/v1/drivers/{driver}/vendor_passthru",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    post(
-        "/v1/drivers/{driver}/vendor_passthru/{method}",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    put(
-        "/v1/drivers/{driver}/vendor_passthru",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    put(
-        "/v1/drivers/{driver}/vendor_passthru/{method}",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    patch(
-        "/v1/drivers/{driver}/vendor_passthru",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    patch(
-        "/v1/drivers/{driver}/vendor_passthru/{method}",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    delete(
-        "/v1/drivers/{driver}/vendor_passthru",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .query(&[METHOD])
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
-    delete(
-        "/v1/drivers/{driver}/vendor_passthru/{method}",
-        CALL_OF_DRIVER,
-        |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-    )
-    .may_take("VendorArguments")
-    .status(200)
-    .shows("VendorAnswer"),
 ];

@@ -16,6 +16,7 @@ pub mod parameter;
 mod parts;
 mod ports;
 mod server;
+mod vendor;
 
 pub use endpoint::{BodySize, Endpoint, Method, TooOld, Versions};
 pub use find::{Found, Resource, find};
@@ -29,6 +30,7 @@ const TABLES: &[&[Endpoint]] = &[
     parts::ENDPOINTS,
     objects::ENDPOINTS,
     drivers::ENDPOINTS,
+    vendor::ENDPOINTS,
 ];
 
 /// Every endpoint there is.
