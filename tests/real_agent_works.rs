@@ -56,10 +56,7 @@ async fn manual_cleaning_carries_out_the_step_that_was_asked_for() {
     let conductor = Conductor::start(false).await;
     let node = conductor.manageable_node_for(&machine, json!({})).await;
 
-    let steps = json!([{"interface": "deploy", "step": "erase_devices_metadata"}]);
-    let verb = json!({"target": "clean", "clean_steps": steps});
-    conductor.ask(&node, verb).await;
-    conductor.reaches(&node, &["clean wait"]).await;
+    asks_for_clean_step(&conductor, &node, "erase_devices_metadata").await;
     let agent = machine.boot(&conductor.url);
     let node = conductor
         .reaches(&node, &["manageable", "clean failed"])
@@ -79,10 +76,7 @@ async fn a_step_the_agent_does_not_know_is_explained() {
     let machine = Machine::used();
     let conductor = Conductor::start(false).await;
     let node = conductor.manageable_node_for(&machine, json!({})).await;
-    let steps = json!([{"interface": "deploy", "step": "polish_the_case"}]);
-    let verb = json!({"target": "clean", "clean_steps": steps});
-    conductor.ask(&node, verb).await;
-    conductor.reaches(&node, &["clean wait"]).await;
+    asks_for_clean_step(&conductor, &node, "polish_the_case").await;
     let agent = machine.boot(&conductor.url);
     let node = conductor.reaches(&node, &["clean failed"]).await;
     let error = node["last_error"].as_str().expect("a last_error");
@@ -139,6 +133,14 @@ async fn inspection_makes_the_port_by_which_the_machine_is_found() {
     assert_eq!(again["plugin_data"]["logs"], Value::Null);
 }
 
+/// Asks for a manual cleaning by one step, which waits for an agent then.
+async fn asks_for_clean_step(conductor: &Conductor, node: &str, step: &str) {
+    let steps = json!([{"interface": "deploy", "step": step}]);
+    let verb = json!({"target": "clean", "clean_steps": steps});
+    conductor.ask(node, verb).await;
+    conductor.reaches(node, &["clean wait"]).await;
+}
+
 async fn inspected(conductor: &Conductor, node: &str) -> Value {
     let states = ["manageable", "inspect failed"];
     let node = conductor.reaches(node, &states).await;
@@ -157,10 +159,7 @@ async fn findings_nobody_asked_for_change_nothing() {
     let machine = Machine::used();
     let conductor = Conductor::start(false).await;
     let node = conductor.manageable_node_for(&machine, json!({})).await;
-    let steps = json!([{"interface": "deploy", "step": "erase_devices_metadata"}]);
-    let verb = json!({"target": "clean", "clean_steps": steps});
-    conductor.ask(&node, verb).await;
-    conductor.reaches(&node, &["clean wait"]).await;
+    asks_for_clean_step(&conductor, &node, "erase_devices_metadata").await;
     let agent = machine.boot_with(&conductor.url, &INSPECTS);
     conductor.reaches(&node, &["manageable"]).await;
     assert!(agent.log().contains("Failed to perform inspection"));
