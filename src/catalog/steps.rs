@@ -6,23 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::node::fields::number;
-use crate::node::steps::WorkStep;
+use crate::node::steps::{INTERFACES, WANTED_STEPS_MAX, WorkStep};
 use crate::node::values::{bad, object_of, text_of};
 use crate::node::{Object, Refused};
-
-/// The hardware interfaces that have steps.
-pub const STEP_INTERFACES: [&str; 7] = [
-    "vendor",
-    "power",
-    "management",
-    "firmware",
-    "deploy",
-    "bios",
-    "raid",
-];
-
-/// More steps than anybody needs.
-const STEPS_MAX: usize = 100;
 
 /// One step of a deploy template.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,10 +77,13 @@ fn checked(name: &str, value: &Value, rank: &str, once: bool) -> Result<Value, R
     if items.is_empty() {
         return Err(bad(name, "is empty; give at least one step"));
     }
-    if items.len() > STEPS_MAX {
+    if items.len() > WANTED_STEPS_MAX {
         return Err(bad(
             name,
-            &format!("has {} steps; at most {STEPS_MAX} are allowed", items.len()),
+            &format!(
+                "has {} steps; at most {WANTED_STEPS_MAX} are allowed",
+                items.len()
+            ),
         ));
     }
     let mut steps: Vec<Object> = Vec::new();
@@ -129,10 +118,10 @@ fn step(at: &str, item: &Value, rank: &str) -> Result<Object, Refused> {
         }
     };
     let interface = text("interface")?;
-    if !STEP_INTERFACES.iter().any(|known| interface == *known) {
+    if !INTERFACES.iter().any(|known| interface == *known) {
         return Err(bad(
             &format!("{at}/interface"),
-            &format!("is not known; use one of {}", STEP_INTERFACES.join(", ")),
+            &format!("is not known; use one of {}", INTERFACES.join(", ")),
         ));
     }
     let field = format!("{at}/{rank}");

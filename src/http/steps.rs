@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use crate::catalog::steps::STEP_INTERFACES;
 use crate::node::Object;
-use crate::node::steps::{NAME_BYTES_MAX, PAUSE_S_MAX, Reserved, WorkStep};
-
-/// More steps than any deploy has.
-const STEPS_MAX: usize = 100;
+use crate::node::steps::{
+    INTERFACES, NAME_BYTES_MAX, PAUSE_S_MAX, Reserved, WANTED_STEPS_MAX, WorkStep,
+};
 
 /// Reads the steps a user adds to a deploy.
 ///
@@ -39,9 +37,9 @@ fn list<'a>(name: &str, value: &'a Value) -> Result<&'a [Value], String> {
     let Value::Array(items) = value else {
         return Err(format!("{name}: must be a list of steps."));
     };
-    if items.len() > STEPS_MAX {
+    if items.len() > WANTED_STEPS_MAX {
         return Err(format!(
-            "{name}: has {} steps; at most {STEPS_MAX} are allowed.",
+            "{name}: has {} steps; at most {WANTED_STEPS_MAX} are allowed.",
             items.len()
         ));
     }
@@ -123,10 +121,10 @@ fn known_keys<'a>(item: &'a Value, keys: &[&str]) -> Result<&'a Object, String> 
 /// What all steps have.
 fn step(item: &Object) -> Result<WorkStep, String> {
     let interface = text(item, "interface")?;
-    if !STEP_INTERFACES.contains(&interface.as_str()) {
+    if !INTERFACES.contains(&interface.as_str()) {
         return Err(format!(
             "the interface {interface:?} is not known; use one of {}.",
-            STEP_INTERFACES.join(", ")
+            INTERFACES.join(", ")
         ));
     }
     let name = text(item, "step")?;

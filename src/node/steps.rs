@@ -85,8 +85,8 @@ impl Reserved {
 /// The longest pause a step may ask for, in seconds: a week.
 pub const PAUSE_S_MAX: i64 = 604_800;
 
-/// The order of steps of equal priority, in an automated cleaning and among a driver's steps.
-const INTERFACES: [&str; 7] = [
+/// The hardware interfaces that have steps, in the order of steps of equal priority.
+pub const INTERFACES: [&str; 7] = [
     "power",
     "management",
     "firmware",
@@ -153,6 +153,8 @@ pub fn core_steps() -> Vec<WorkStep> {
 
 /// More steps than any agent has; the list is stored with every change of the node.
 const STEPS_MAX: usize = 1_000;
+/// More steps than anybody asks for at a time.
+pub const WANTED_STEPS_MAX: usize = 100;
 /// The longest name of a step or an interface, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 

@@ -2,6 +2,7 @@
 
 use super::end::fail;
 use super::kind::WorkKind;
+use super::run::read_steps;
 use super::state::{Work, WorkPhase};
 use super::{work_of, work_of_mut};
 use crate::command::Unreadable;
@@ -127,7 +128,7 @@ pub(super) fn version_changed(mut turn: Turn<'_>) -> Step {
         phase: WorkPhase::InBandStep,
         ..anew
     }));
-    super::run::read_steps(turn, of)
+    read_steps(turn, of)
 }
 
 /// A step that the agent has begun and that must not be begun again.

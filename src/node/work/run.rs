@@ -34,7 +34,7 @@ pub(super) fn read_steps(mut turn: Turn<'_>, of: StepsOf) -> Step {
     turn.done(Outcome::AgentArrived)
 }
 
-/// The agent has told its steps.
+/// The agent has told its steps; null where there is no agent.
 pub(super) fn steps_read(mut turn: Turn<'_>, result: &Value) -> Step {
     match set_list(&mut turn, result) {
         Ok(()) => run_current(turn),
@@ -42,17 +42,16 @@ pub(super) fn steps_read(mut turn: Turn<'_>, result: &Value) -> Step {
     }
 }
 
-/// Makes the list from what the agent told; null where there is no agent.
-pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String> {
+/// Makes the list from what the agent told.
+fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String> {
     let Some(work) = work_of(turn) else {
         return Ok(());
     };
-    let priorities = &turn.now.limits.clean_step_priorities;
-    let list = list(&turn.node, work, priorities, result)?;
     let kind = work.kind;
-    let agent = kind.steps_of().map(|of| steps::agent_steps(of, result));
-    let twice = steps::told_twice(&agent.and_then(Result::ok).unwrap_or_default());
-    for step in twice.into_iter().take(STEPS_TWICE_MAX) {
+    let priorities = &turn.now.limits.clean_step_priorities;
+    let agent = agent_steps(work, result)?;
+    let list = list(&turn.node, work, priorities, &agent)?;
+    for step in steps::told_twice(&agent).into_iter().take(STEPS_TWICE_MAX) {
         let line = format!(
             "more than one hardware manager of the agent has the step {step}; what the first of them says of it counts"
         );
@@ -74,25 +73,30 @@ pub(super) fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String
     Ok(())
 }
 
+/// What the agent told; nothing where there is none.
+fn agent_steps(work: &Work, result: &Value) -> Result<Vec<WorkStep>, String> {
+    let words = work.kind.words();
+    match work.kind.steps_of() {
+        Some(of) if !work.is_without_ramdisk => {
+            steps::agent_steps(of, result).map_err(|why| {
+                format!(
+                    "The {} failed: the agent's list of steps can't be read: {why}. Use a ramdisk whose hardware managers describe their steps as they should, then {}.",
+                    words.noun, words.again
+                )
+            })
+        }
+        _ => Ok(Vec::new()),
+    }
+}
+
 fn list(
     node: &Node,
     work: &Work,
     priorities: &BTreeMap<String, i64>,
-    result: &Value,
+    agent: &[WorkStep],
 ) -> Result<Vec<WorkStep>, String> {
     let driver = driver_steps(node, work.kind);
     let (name, noun) = (work.kind.steps_name(), work.kind.words().noun);
-    let agent = match work.kind.steps_of() {
-        Some(of) if !work.is_without_ramdisk => {
-            steps::agent_steps(of, result).map_err(|why| {
-                format!(
-                    "The {noun} failed: the agent's list of steps can't be read: {why}. Use a ramdisk whose hardware managers describe their steps as they should, then {}.",
-                    work.kind.words().again
-                )
-            })?
-        }
-        _ => Vec::new(),
-    };
     let word = work.kind.steps_of().unwrap_or_default().word();
     let unknown = |unknown: String| {
         if work.is_without_ramdisk {
@@ -108,11 +112,11 @@ fn list(
         WorkKind::Deploy => {
             let interface = node.attributes.interfaces.get("deploy");
             let own = steps::core_steps_of(interface.map_or("direct", String::as_str));
-            steps::by_wish_and_priority(own, &driver, &agent, &work.wanted_steps).map_err(unknown)
+            steps::by_wish_and_priority(own, &driver, agent, &work.wanted_steps).map_err(unknown)
         }
-        WorkKind::Clean => Ok(steps::by_priority(&driver, &agent, priorities)),
+        WorkKind::Clean => Ok(steps::by_priority(&driver, agent, priorities)),
         WorkKind::ManualClean | WorkKind::Service => {
-            let list = steps::in_order(&work.wanted_steps, &driver, &agent).map_err(unknown)?;
+            let list = steps::in_order(&work.wanted_steps, &driver, agent).map_err(unknown)?;
             match list.iter().find(|step| !step.needs_no_ramdisk) {
                 Some(step) if work.is_without_ramdisk => Err(format!(
                     "The {noun} failed: step {} needs the ramdisk. Leave out disable_ramdisk.",
@@ -264,7 +268,8 @@ fn run_reserved(mut turn: Turn<'_>, reserved: Reserved, step: &WorkStep) -> Step
                 // Until the agent calls again.
                 enter(&mut turn, WorkPhase::AwaitingAgent);
                 turn.refresh_liveness();
-                return skip_step(turn);
+                advance(&mut turn);
+                return turn.done(Outcome::WorkGoesOn);
             };
             let until = turn.now.at.plus_ms(seconds * 1_000);
             turn.node.deadlines.look = Some(until);
@@ -293,19 +298,16 @@ fn run_reserved(mut turn: Turn<'_>, reserved: Reserved, step: &WorkStep) -> Step
     turn.done(Outcome::DriverCalled)
 }
 
-/// The current step is over as soon as the agent is heard again.
-fn skip_step(mut turn: Turn<'_>) -> Step {
-    if let Some(work) = work_of_mut(&mut turn) {
+/// The current step is over.
+fn advance(turn: &mut Turn<'_>) {
+    if let Some(work) = work_of_mut(turn) {
         work.current += 1;
     }
-    turn.done(Outcome::WorkGoesOn)
 }
 
 /// The current step has ended well, and the machine is to boot the ramdisk anew before the next.
 fn reboot_to_ramdisk(mut turn: Turn<'_>) -> Step {
-    if let Some(work) = work_of_mut(&mut turn) {
-        work.current += 1;
-    }
+    advance(&mut turn);
     boot_ramdisk(turn)
 }
 
@@ -319,9 +321,7 @@ pub(in crate::node) fn boot_ramdisk(mut turn: Turn<'_>) -> Step {
 
 /// Goes on with the step after the current one.
 pub(super) fn next_step(mut turn: Turn<'_>) -> Step {
-    if let Some(work) = work_of_mut(&mut turn) {
-        work.current += 1;
-    }
+    advance(&mut turn);
     run_current(turn)
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::end::{fail, give_up, rest};
+use super::end::{give_up, rest};
 use super::kind::WorkKind;
-use super::run::{next_step, run_current, set_list, without_ramdisk};
+use super::run::{next_step, steps_read, without_ramdisk};
 use super::state::{Work, WorkPhase};
 use super::{enter, work_of, work_of_mut};
 use crate::node::driver_call::DriverRequest;
@@ -146,12 +146,11 @@ pub(in crate::node) fn unrescue(mut turn: Turn<'_>) -> Step {
 }
 
 /// `inspect`: boot the ramdisk and let its agent tell what is in the machine.
-pub(in crate::node) fn inspect(turn: Turn<'_>) -> Step {
+pub(in crate::node) fn inspect(mut turn: Turn<'_>) -> Step {
     if let Err(why) = has_interface(&turn.node, "inspect") {
         return turn.refuse(why);
     }
     let work = work(&turn, WorkKind::Inspect, Vec::new());
-    let mut turn = turn;
     turn.node.inspection.started_at = Some(turn.now.at);
     turn.node.inspection.finished_at = None;
     begin(turn, work)
@@ -161,11 +160,10 @@ pub(in crate::node) fn inspect(turn: Turn<'_>) -> Step {
 /// expect, and its history says that nothing was cleaned.
 pub(in crate::node) fn clean_automatically(mut turn: Turn<'_>) -> Step {
     let wanted = turn.node.attributes.automated_clean;
-    let mut work = work(&turn, WorkKind::Clean, Vec::new());
+    let work = work(&turn, WorkKind::Clean, Vec::new());
     if wanted.unwrap_or(turn.now.limits.automated_clean) {
         return begin(turn, work);
     }
-    work.is_without_ramdisk = true;
     turn.move_to(Provision::Working(Box::new(work)));
     turn.note(
         Severity::Info,
@@ -268,14 +266,11 @@ fn begin(mut turn: Turn<'_>, mut work: Work) -> Step {
     }
     turn.node.last_error = None;
     turn.forget_agent();
-    if work.is_without_ramdisk {
-        turn.move_to(Provision::Working(Box::new(work)));
-        return match set_list(&mut turn, &Value::Null) {
-            Ok(()) => run_current(turn),
-            Err(text) => fail(turn, text),
-        };
-    }
+    let is_without_ramdisk = work.is_without_ramdisk;
     turn.move_to(Provision::Working(Box::new(work)));
+    if is_without_ramdisk {
+        return steps_read(turn, &Value::Null);
+    }
     turn.call_driver(DriverRequest::RebootToRamdisk);
     turn.done(Outcome::DriverCalled)
 }
