@@ -139,7 +139,7 @@ async fn look(conductor: &Conductor) -> Result<(), Later> {
         };
         let waiting: Vec<Record<Allocation>> = conductor
             .reader()
-            .records(filter, page(PAGE_ALLOCATIONS, marker))
+            .records(filter, Page::by_age(PAGE_ALLOCATIONS, marker))
             .await?;
         for allocation in &waiting {
             if let Err(later) = settle_guarded(conductor, allocation).await {
@@ -216,7 +216,7 @@ async fn ask_all(conductor: &Conductor, allocation: &Record<Allocation>) -> Resu
         };
         let nodes = conductor
             .reader()
-            .nodes(filter, page(PAGE_NODES, marker))
+            .nodes(filter, Page::by_age(PAGE_NODES, marker))
             .await?;
         if let Asked::Settled = ask(conductor, allocation, &nodes).await? {
             return Ok(Asked::Settled);
@@ -302,7 +302,7 @@ async fn nodes_of_class(
     };
     Ok(conductor
         .reader()
-        .nodes(filter, page(NODES_TOLD, None))
+        .nodes(filter, Page::by_age(NODES_TOLD, None))
         .await?)
 }
 
@@ -319,15 +319,6 @@ async fn fail(conductor: &Conductor, id: Uuid, why: String) -> Result<(), Later>
         Ok(_) | Err(DeliverError::NotFound) => Ok(()),
         Err(DeliverError::Unavailable(why)) => Err(Later(why)),
         Err(error) => Err(Later(format!("{error:?}"))),
-    }
-}
-
-fn page(limit: usize, marker: Option<Uuid>) -> Page {
-    Page {
-        limit,
-        marker,
-        sort_key: None,
-        descending: false,
     }
 }
 

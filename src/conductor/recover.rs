@@ -53,12 +53,7 @@ async fn count_quarantined(shared: &Arc<Shared>) -> Result<(), ReadError> {
             include_children: true,
             ..NodeFilter::default()
         };
-        let page = Page {
-            limit: PAGE_NODES,
-            marker,
-            sort_key: None,
-            descending: false,
-        };
+        let page = Page::by_age(PAGE_NODES, marker);
         let nodes = shared.reader.nodes(filter, page).await?;
         measure::quarantined(&shared.metrics, &nodes);
         match nodes.last() {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::error::Error;
-use super::lists;
-use super::nodes::{frame, list_text};
+use super::lists::{self, list_text};
+use super::nodes::frame;
 use super::reply::{Document, Reply, json_text};
 use super::request::Request;
 use super::view::{self, Selection, Shown, links, short, shown, time};

@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::error::Error;
-use super::nodes::{frame, list_text};
+use super::lists::list_text;
+use super::nodes::frame;
 use super::reply::{Document, Reply};
 use super::request::Request;
 use super::view::{self, Frame, links};

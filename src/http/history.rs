@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::error::Error;
 use super::lists;
-use super::nodes::{frame, list_text};
+use super::nodes::frame;
 use super::reply::Reply;
 use super::request::{Request, parse_uuid};
 use super::view::{self, Frame, Selection, Shown, links, time};
@@ -84,19 +84,20 @@ pub async fn list(request: &Request, ident: &str) -> Result<Reply, Error> {
     let node = request.node(ident).await?.id;
     let reader = request.api.conductor.reader();
     let entries = reader.history(node, wish.page.clone()).await?;
-    let last = entries.last().map(|entry| entry.id);
-    let next = lists::next(
-        request,
-        &format!("nodes/{node}/history"),
-        &wish.page,
-        entries.len(),
-        last,
-    );
-    let shown: Vec<_> = entries
+    let found: Vec<Of> = entries
         .into_iter()
-        .map(|entry| view::document(FIELDS, &Of { node, entry }, &wish.selection, frame(request)))
+        .map(|entry| Of { node, entry })
         .collect();
-    Ok(Reply::Body(list_text("history", &shown, next)))
+    let path = format!("nodes/{node}/history");
+    Ok(lists::answer(
+        request,
+        "history",
+        &path,
+        &wish,
+        FIELDS,
+        &found,
+        |of| of.entry.id,
+    ))
 }
 
 /// `GET /v1/nodes/{node}/history/{entry}`
@@ -105,12 +106,7 @@ pub async fn show(request: &Request, ident: &str, entry: &str) -> Result<Reply, 
     let id = parse_uuid(entry)
         .ok_or_else(|| Error::BadIdentifier(format!("Expected a UUID but received {entry}.")))?;
     let node = request.node(ident).await?.id;
-    let mut page = Page {
-        limit: request.api.settings.page_items_max,
-        marker: None,
-        sort_key: None,
-        descending: false,
-    };
+    let mut page = Page::by_age(request.api.settings.page_items_max, None);
     loop {
         let entries = request
             .api

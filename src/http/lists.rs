@@ -3,6 +3,8 @@
 use uuid::Uuid;
 
 use super::error::Error;
+use super::nodes::frame;
+use super::reply::{Document, Reply, json_text};
 use super::request::{Arguments, Request};
 use super::view::{self, Selection, Shown};
 use crate::store::Page;
@@ -123,6 +125,35 @@ pub fn page(
         sort_key,
         descending,
     })
+}
+
+/// The answer with one page of what was found. `plural`: the list's key; `path`: where it is, without `/v1/`; `id`: an item's UUID.
+pub fn answer<T>(
+    request: &Request,
+    plural: &'static str,
+    path: &str,
+    wish: &Wish,
+    fields: &'static [Shown<T>],
+    found: &[T],
+    id: impl Fn(&T) -> Uuid,
+) -> Reply {
+    let next = next(request, path, &wish.page, found.len(), found.last().map(id));
+    let shown: Vec<Document> = found
+        .iter()
+        .map(|item| view::document(fields, item, &wish.selection, frame(request)))
+        .collect();
+    Reply::Body(list_text(plural, &shown, next))
+}
+
+/// The text of a list's answer.
+pub fn list_text(plural: &'static str, items: &[Document], next: Option<String>) -> String {
+    let mut text = format!("{{\"{plural}\":{}", json_text(&items));
+    if let Some(next) = next {
+        text.push_str(",\"next\":");
+        text.push_str(&json_text(&next));
+    }
+    text.push('}');
+    text
 }
 
 /// The address of the next page, if this one is full. All parameters of the request are kept.

@@ -9,7 +9,7 @@ use super::objects;
 use super::outline::Outlines;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
-use super::request::{Arguments, Request, no_such_node, parse_uuid};
+use super::request::{Arguments, Request, no_such_node, parse_uuid, refuse_young_field};
 use super::view::{self, Frame, NODE_FIELDS, Selection};
 use crate::catalog::Chassis;
 use crate::conductor::DeliverError;
@@ -36,12 +36,7 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
         ));
     };
     let minor = request.microversion.0;
-    if let Some((name, since)) = attributes::too_new(&document, minor) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(attributes::too_new(&document, minor))?;
     let new = attributes::parse_new(&document, minor)?;
     check_parent(request, None, new.attributes.parent_node.as_deref()).await?;
     check_chassis(request, new.attributes.chassis_uuid.as_deref()).await?;
@@ -96,12 +91,7 @@ async fn listed(request: &Request, within: Option<Uuid>, is_detail: bool) -> Res
     arguments.finish()?;
     let is_paged = filter.nodes.instance_uuid.is_none();
     if !is_paged {
-        wish.page = Page {
-            limit: request.api.settings.page_items_max,
-            marker: None,
-            sort_key: None,
-            descending: false,
-        };
+        wish.page = Page::by_age(request.api.settings.page_items_max, None);
     }
     let frame = frame(request);
     let reader = request.api.conductor.reader();
@@ -123,7 +113,7 @@ async fn listed(request: &Request, within: Option<Uuid>, is_detail: bool) -> Res
     let (ids, shown): (Vec<Uuid>, Vec<Document>) = shown.into_iter().unzip();
     let last = ids.last().copied().filter(|_| is_paged);
     let next = lists::next(request, &path, &wish.page, shown.len(), last);
-    Ok(Reply::Body(list_text("nodes", &shown, next)))
+    Ok(Reply::Body(lists::list_text("nodes", &shown, next)))
 }
 
 /// `GET /v1/nodes/{node}`
@@ -147,12 +137,7 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     arguments.finish()?;
     let microversion = request.microversion.0;
     let operations = patch::operations(&request.document()?, microversion)?;
-    if let Some((name, since)) = update::too_new(&operations, microversion) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(update::too_new(&operations, microversion))?;
     for operation in &operations {
         if operation.path == ["parent_node"] {
             check_parent(request, Some(ident), operation.value.as_str()).await?;
@@ -203,17 +188,6 @@ pub async fn deliver(
     }
 }
 
-/// The text of a list's answer.
-pub fn list_text(plural: &'static str, items: &[Document], next: Option<String>) -> String {
-    let mut text = format!("{{\"{plural}\":{}", json_text(&items));
-    if let Some(next) = next {
-        text.push_str(",\"next\":");
-        text.push_str(&json_text(&next));
-    }
-    text.push('}');
-    text
-}
-
 fn full(node: &Node, request: &Request) -> Document {
     view::document(NODE_FIELDS, node, &Selection::Full, frame(request))
 }
@@ -253,18 +227,16 @@ async fn check_parent(
 }
 
 async fn has_children(request: &Request, id: NodeId) -> Result<bool, Error> {
-    let children = NodeFilter {
+    Ok(!children_of(request, id, 1).await?.is_empty())
+}
+
+async fn children_of(request: &Request, id: NodeId, limit: usize) -> Result<Vec<Node>, Error> {
+    let filter = NodeFilter {
         parent_node: Some(id.to_string()),
         ..NodeFilter::default()
     };
-    let one = Page {
-        limit: 1,
-        marker: None,
-        sort_key: None,
-        descending: false,
-    };
-    let found = request.api.conductor.reader().nodes(children, one).await?;
-    Ok(!found.is_empty())
+    let reader = request.api.conductor.reader();
+    Ok(reader.nodes(filter, Page::by_age(limit, None)).await?)
 }
 
 /// A chassis must be there, as a parent must.
@@ -364,17 +336,7 @@ pub fn split(list: &str) -> Vec<String> {
 pub async fn children(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
     let parent = request.node(ident).await?.id;
-    let filter = NodeFilter {
-        parent_node: Some(parent.to_string()),
-        ..NodeFilter::default()
-    };
-    let page = Page {
-        limit: usize::MAX,
-        marker: None,
-        sort_key: None,
-        descending: false,
-    };
-    let found = request.api.conductor.reader().nodes(filter, page).await?;
+    let found = children_of(request, parent, usize::MAX).await?;
     let children: Vec<String> = found.iter().map(|node| node.id.to_string()).collect();
     let href = format!("{}/v1/nodes/{parent}/children", request.base);
     Ok(Reply::body(&json!({

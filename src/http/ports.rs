@@ -5,11 +5,11 @@ use uuid::Uuid;
 
 use super::error::Error;
 use super::lists;
-use super::nodes::{frame, list_text, split};
+use super::nodes::{frame, split};
 use super::parts;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
-use super::request::{Arguments, Request, parse_uuid};
+use super::request::{Arguments, Request, parse_uuid, refuse_young_field};
 use super::view::{self, PORT_FIELDS, Selection};
 use crate::conductor::DeliverError;
 use crate::node::portgroups::Portgroup;
@@ -24,12 +24,7 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
             "A port is described by a JSON object.".to_owned(),
         ));
     };
-    if let Some((name, since)) = ports::too_new(&document, request.microversion.0) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(ports::too_new(&document, request.microversion.0))?;
     let new = ports::new_port(&document)?;
     let no_node = || -> Error {
         attributes::bad("node_uuid", &format!("there is no node {}", new.node)).into()
@@ -170,13 +165,15 @@ async fn listed(
         let reader = request.api.conductor.reader();
         reader.ports(filter, wish.page.clone()).await?
     };
-    let last = found.last().map(|of| of.port.id.0);
-    let next = lists::next(request, path, &wish.page, found.len(), last);
-    let shown: Vec<Document> = found
-        .iter()
-        .map(|of| view::document(PORT_FIELDS, of, &wish.selection, frame(request)))
-        .collect();
-    Ok(Reply::Body(list_text("ports", &shown, next)))
+    Ok(lists::answer(
+        request,
+        "ports",
+        path,
+        &wish,
+        PORT_FIELDS,
+        &found,
+        |of| of.port.id.0,
+    ))
 }
 
 /// `GET /v1/ports/{port}`
@@ -198,12 +195,7 @@ pub async fn change(request: &Request, ident: &str) -> Result<Reply, Error> {
     request.query_arguments()?.finish()?;
     let microversion = request.microversion.0;
     let operations = patch::operations(&request.document()?, microversion)?;
-    if let Some((name, since)) = ports::patch_too_new(&operations, microversion) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(ports::patch_too_new(&operations, microversion))?;
     let old = find(request, ident).await?;
     let id = old.port.id;
     let answer = match request

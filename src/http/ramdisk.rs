@@ -229,7 +229,9 @@ async fn one_node_at(
         include_children: true,
         ..NodeFilter::default()
     };
-    let waiting = reader.nodes(filter, oldest_first(WAITING_MAX)).await?;
+    let waiting = reader
+        .nodes(filter, Page::by_age(WAITING_MAX, None))
+        .await?;
     let mut there = waiting.iter().filter(|node| bmc::is_at(node, bmc));
     Ok(match (there.next(), there.next()) {
         (Some(one), None) => Some(one.id),
@@ -254,7 +256,7 @@ async fn taken_by_others(
             address: Some(address.clone()),
             ..PortFilter::default()
         };
-        let ports = reader.ports(filter, oldest_first(1)).await?;
+        let ports = reader.ports(filter, Page::by_age(1, None)).await?;
         if ports.iter().any(|port| port.node != id) {
             taken.push(address);
         }
@@ -267,17 +269,8 @@ async fn rules(request: &Request) -> Result<Vec<Rule>, Error> {
     const RULES_MAX: usize = 10_000;
     let reader = request.api.conductor.reader();
     let every = RecordFilter::default();
-    let records = reader.records::<InspectionRule>(every, oldest_first(RULES_MAX));
+    let records = reader.records::<InspectionRule>(every, Page::by_age(RULES_MAX, None));
     Ok(records.await?.into_iter().map(Record::rule).collect())
-}
-
-fn oldest_first(limit: usize) -> Page {
-    Page {
-        limit,
-        marker: None,
-        sort_key: None,
-        descending: false,
-    }
 }
 
 /// The node that has a port with one of these addresses. An agent is told no more than that there is none.

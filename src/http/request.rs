@@ -79,6 +79,20 @@ impl Request {
         })
     }
 
+    /// What is to be created, from a body that has all of it.
+    ///
+    /// # Errors
+    /// As [`Request::document`]; [`Error::Bad`] for query parameters and for a body that is no object.
+    pub fn description(&self) -> Result<Object, Error> {
+        self.query_arguments()?.finish()?;
+        match self.document()? {
+            Value::Object(description) => Ok(description),
+            _ => Err(Error::Bad(
+                "What is to be created is described by a JSON object.".to_owned(),
+            )),
+        }
+    }
+
     /// Body keys and query parameters together.
     ///
     /// # Errors
@@ -213,6 +227,34 @@ impl Request {
             Some(id) => Ok(NodeId(id)),
             None => Ok(self.node(text).await?.id),
         }
+    }
+}
+
+/// Refuses a field that is younger than the request's version: its name, and since when it is there.
+///
+/// # Errors
+/// [`Error::TooNew`].
+pub fn refuse_young_field(found: Option<(&str, u16)>) -> Result<(), Error> {
+    match found {
+        None => Ok(()),
+        Some((name, since)) => Err(Error::TooNew {
+            what: format!("field {name}"),
+            since,
+        }),
+    }
+}
+
+/// What a path names: a UUID, or what `is_name` takes for a name.
+///
+/// # Errors
+/// [`Error::BadIdentifier`].
+pub fn uuid_or_name(text: &str, is_name: fn(&str) -> bool) -> Result<Ident<Uuid>, Error> {
+    match parse_uuid(text) {
+        Some(id) => Ok(Ident::Id(id)),
+        None if is_name(text) => Ok(Ident::Name(text.to_owned())),
+        None => Err(Error::BadIdentifier(format!(
+            "Expected a UUID or a name but received {text}."
+        ))),
     }
 }
 

@@ -167,6 +167,18 @@ pub struct Page {
     pub descending: bool,
 }
 
+impl Page {
+    /// In the order of creation: at most `limit` after the item with the marker's UUID, or from the beginning.
+    pub fn by_age(limit: usize, marker: Option<Uuid>) -> Page {
+        Page {
+            limit,
+            marker,
+            sort_key: None,
+            descending: false,
+        }
+    }
+}
+
 /// Text columns a list can be sorted by, besides the order of creation.
 pub const NODE_SORT_KEYS: &[&str] = &[
     "uuid",

@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Served, created, document, fields_of, find, full, no_such, read_new};
+use super::{Served, created, fields_of, find, full, no_such, read_new};
 use crate::catalog::{Allocation, Record};
 use crate::http::error::Error;
 use crate::http::reply::Reply;
@@ -67,7 +67,7 @@ impl Served for Allocation {
 
 /// `POST /v1/allocations`
 pub async fn create(request: &Request) -> Result<Reply, Error> {
-    let mut document = document(request)?;
+    let mut document = request.description()?;
     let node = match document.remove("node").filter(|value| !value.is_null()) {
         None => None,
         Some(value) => {

@@ -8,20 +8,19 @@ pub mod deploy_templates;
 pub mod inspection_rules;
 pub mod runbooks;
 
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::error::Error;
 use super::lists;
-use super::nodes::{frame, list_text};
+use super::nodes::frame;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
-use super::request::{Arguments, Request, parse_uuid};
+use super::request::{Arguments, Request, refuse_young_field, uuid_or_name};
 use super::view::{self, Selection, Shown};
 use crate::catalog::{self, Kind, Record};
 use crate::conductor::DeliverError;
 use crate::node::{Object, fields};
-use crate::store::{Ident, Page, RECORD_SORT_KEYS, RecordFilter};
+use crate::store::{Page, RECORD_SORT_KEYS, RecordFilter};
 
 /// A kind of objects that has endpoints.
 pub trait Served: Kind {
@@ -43,24 +42,10 @@ pub trait Served: Kind {
 
 /// `POST /v1/{plural}`
 pub async fn create<T: Served>(request: &Request) -> Result<Reply, Error> {
-    let (id, is) = read_new::<T>(request, document(request)?)?;
+    let (id, is) = read_new::<T>(request, request.description()?)?;
     let id = id.unwrap_or_else(Uuid::new_v4);
     let record = request.api.conductor.create_record(id, is).await?;
     Ok(created(request, &record))
-}
-
-/// The body of a request for a new object.
-///
-/// # Errors
-/// [`Error::Bad`].
-pub fn document(request: &Request) -> Result<Object, Error> {
-    request.query_arguments()?.finish()?;
-    match request.document()? {
-        Value::Object(document) => Ok(document),
-        _ => Err(Error::Bad(
-            "What is to be created is described by a JSON object.".to_owned(),
-        )),
-    }
 }
 
 /// The UUID a document asks for, and what it describes.
@@ -69,12 +54,7 @@ pub fn document(request: &Request) -> Result<Object, Error> {
 /// [`Error::TooNew`]; whatever is wrong with it.
 pub fn read_new<T: Kind>(request: &Request, document: Object) -> Result<(Option<Uuid>, T), Error> {
     let minor = request.microversion.0;
-    if let Some((name, since)) = fields::too_new(T::FIELDS, &document, minor) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(fields::too_new(T::FIELDS, &document, minor))?;
     Ok(catalog::read_new(&document, minor)?)
 }
 
@@ -105,13 +85,15 @@ pub async fn list<T: Served>(request: &Request, is_detail: bool) -> Result<Reply
     } else {
         T::PLURAL.to_owned()
     };
-    let last = found.last().map(|record| record.id);
-    let next = lists::next(request, &path, &wish.page, found.len(), last);
-    let shown: Vec<Document> = found
-        .iter()
-        .map(|record| view::document(T::SHOWN, record, &wish.selection, frame(request)))
-        .collect();
-    Ok(Reply::Body(list_text(T::PLURAL, &shown, next)))
+    Ok(lists::answer(
+        request,
+        T::PLURAL,
+        &path,
+        &wish,
+        T::SHOWN,
+        &found,
+        |record| record.id,
+    ))
 }
 
 /// `GET /v1/{plural}/{ident}`
@@ -133,12 +115,7 @@ pub async fn change<T: Served>(request: &Request, ident: &str) -> Result<Reply, 
     request.query_arguments()?.finish()?;
     let minor = request.microversion.0;
     let operations = patch::operations(&request.document()?, minor)?;
-    if let Some((name, since)) = fields::patch_too_new(T::FIELDS, &operations, minor) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(fields::patch_too_new(T::FIELDS, &operations, minor))?;
     let id = find::<T>(request, ident).await?.id;
     let changing = request
         .api
@@ -161,12 +138,7 @@ pub async fn delete<T: Served>(request: &Request, ident: &str) -> Result<Reply, 
 pub async fn delete_all<T: Served>(request: &Request) -> Result<Reply, Error> {
     request.arguments()?.finish()?;
     let conductor = &request.api.conductor;
-    let page = Page {
-        limit: request.api.settings.page_items_max,
-        marker: None,
-        sort_key: None,
-        descending: false,
-    };
+    let page = Page::by_age(request.api.settings.page_items_max, None);
     loop {
         let filter = RecordFilter::default();
         let found: Vec<Record<T>> = conductor.reader().records(filter, page.clone()).await?;
@@ -187,15 +159,7 @@ pub async fn delete_all<T: Served>(request: &Request) -> Result<Reply, Error> {
 /// # Errors
 /// [`Error::BadIdentifier`], [`Error::NotFound`], [`Error::NotRead`].
 pub async fn find<T: Served>(request: &Request, text: &str) -> Result<Record<T>, Error> {
-    let ident = match parse_uuid(text) {
-        Some(id) => Ident::Id(id),
-        None if T::is_name(text) => Ident::Name(text.to_owned()),
-        None => {
-            return Err(Error::BadIdentifier(format!(
-                "Expected a UUID or a name but received {text}."
-            )));
-        }
-    };
+    let ident = uuid_or_name(text, T::is_name)?;
     let found = request.api.conductor.reader().record(ident).await?;
     found.ok_or_else(|| no_such::<T>(text))
 }

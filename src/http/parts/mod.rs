@@ -11,16 +11,16 @@ use uuid::Uuid;
 
 use super::error::Error;
 use super::lists;
-use super::nodes::{frame, list_text};
+use super::nodes::frame;
 use super::patch;
 use super::reply::{Document, Reply, json_text};
-use super::request::{Arguments, Request, parse_uuid};
+use super::request::{Arguments, Request, refuse_young_field, uuid_or_name};
 use super::view::{self, Selection, Shown};
 use crate::conductor::DeliverError;
 use crate::node::parts::{self, Part, PartChange, PartKind};
 use crate::node::values::bad;
 use crate::node::{NodeId, fields};
-use crate::store::{Ident, PartFilter, PartOfNode};
+use crate::store::{PartFilter, PartOfNode};
 
 /// A kind of parts that has endpoints.
 pub trait Served: PartKind {
@@ -46,18 +46,12 @@ pub trait Served: PartKind {
 
 /// `POST /v1/{path}`
 pub async fn create<T: Served>(request: &Request) -> Result<Reply, Error> {
-    request.query_arguments()?.finish()?;
-    let Value::Object(document) = request.document()? else {
-        return Err(Error::Bad(
-            "What is to be created is described by a JSON object.".to_owned(),
-        ));
-    };
-    if let Some((name, since)) = fields::too_new(T::FIELDS, &document, request.microversion.0) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    let document = request.description()?;
+    refuse_young_field(fields::too_new(
+        T::FIELDS,
+        &document,
+        request.microversion.0,
+    ))?;
     let new = parts::read_new::<T>(&document)?;
     let no_node =
         || -> Error { bad("node_uuid", &format!("there is no node {}", new.node)).into() };
@@ -131,13 +125,15 @@ async fn listed<T: Served>(
     if is_detail {
         path.push_str("/detail");
     }
-    let last = found.last().map(|of| of.part.id);
-    let next = lists::next(request, &path, &wish.page, found.len(), last);
-    let shown: Vec<Document> = found
-        .iter()
-        .map(|of| view::document(T::SHOWN, of, &wish.selection, frame(request)))
-        .collect();
-    Ok(Reply::Body(list_text(T::PLURAL, &shown, next)))
+    Ok(lists::answer(
+        request,
+        T::PLURAL,
+        &path,
+        &wish,
+        T::SHOWN,
+        &found,
+        |of| of.part.id,
+    ))
 }
 
 /// `GET /v1/{path}/{ident}`
@@ -159,12 +155,7 @@ pub async fn change<T: Served>(request: &Request, ident: &str) -> Result<Reply, 
     request.query_arguments()?.finish()?;
     let minor = request.microversion.0;
     let operations = patch::operations(&request.document()?, minor)?;
-    if let Some((name, since)) = fields::patch_too_new(T::FIELDS, &operations, minor) {
-        return Err(Error::TooNew {
-            what: format!("field {name}"),
-            since,
-        });
-    }
+    refuse_young_field(fields::patch_too_new(T::FIELDS, &operations, minor))?;
     let PartOfNode { node, part: old } = find::<T>(request, ident).await?;
     let id = old.id;
     let event = T::event(PartChange::Patch { id, operations });
@@ -196,15 +187,7 @@ pub async fn delete<T: Served>(request: &Request, ident: &str) -> Result<Reply, 
 /// # Errors
 /// [`Error::BadIdentifier`], [`Error::NotFound`], [`Error::NotRead`].
 pub async fn find<T: Served>(request: &Request, text: &str) -> Result<PartOfNode<T>, Error> {
-    let ident = match parse_uuid(text) {
-        Some(id) => Ident::Id(id),
-        None if T::is_name(text) => Ident::Name(text.to_owned()),
-        None => {
-            return Err(Error::BadIdentifier(format!(
-                "Expected a UUID or a name but received {text}."
-            )));
-        }
-    };
+    let ident = uuid_or_name(text, T::is_name)?;
     let found = request.api.conductor.reader().part(ident).await?;
     found.ok_or_else(|| no_such::<T>(text))
 }
