@@ -22,7 +22,7 @@ impl NodeActor {
         let refused = matches!(step.reply, Reply::Refused(_));
         let failed = matches!(
             step.outcome,
-            Outcome::DeployFailed | Outcome::Failed | Outcome::Quarantined
+            Outcome::DeployFailed | Outcome::WorkFailed | Outcome::Failed | Outcome::Quarantined
         );
         if failed {
             tracing::warn!(node.id = %self.id, node.name = step.node.attributes.name, node.provision_state = %state, event, outcome, last_error = step.node.last_error, "step");
