@@ -2,6 +2,7 @@
 //! in the query; what it is told stands in the body.
 
 use serde_json::json;
+use uuid::Uuid;
 
 use super::drivers;
 use super::error::Error;
@@ -31,20 +32,25 @@ pub async fn call(
         None => arguments.need_text("method")?,
     };
     let node = request.node(ident).await?;
-    let (method, answer) = call_vendor_method(
-        &node.attributes,
+    let call = call_vendor_method(
+        &node,
         &name,
         http_method,
         &arguments.into_object(),
+        Uuid::new_v4(),
     )?;
-    if method.needs_lock {
-        let event = Event::Hardware(HardwareRequest::VendorMethod(method.name));
-        deliver(request, ident, event).await?;
+    if let Some(asked) = call.request {
+        deliver(
+            request,
+            ident,
+            Event::Hardware(HardwareRequest::Vendor(asked)),
+        )
+        .await?;
     }
-    if method.is_async {
-        return Ok(Reply::Accepted { location: None });
-    }
-    Ok(Reply::body(&answer))
+    Ok(match call.answer {
+        Some(answer) => Reply::body(&answer),
+        None => Reply::Accepted { location: None },
+    })
 }
 
 /// `GET /v1/drivers/{driver}/vendor_passthru/methods`: no hardware type of this version has any.

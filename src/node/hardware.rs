@@ -9,6 +9,7 @@ pub mod media;
 pub mod raid;
 pub mod recorded;
 pub mod steps;
+mod subscriptions;
 pub mod vendor;
 
 pub use flow::HardwareRequest;

@@ -29,6 +29,7 @@ mod reports;
 mod state_table;
 mod states;
 mod upkeep;
+mod vendor;
 mod works;
 
 /// A node in a world whose time only this test moves.

@@ -272,15 +272,29 @@ async fn vendor_methods_are_called_by_path_and_by_query() {
         let path = format!("{vendor}/{method}");
         changes(&server, 202, "POST", &path, json!({"bar": "x"})).await;
     }
+    let subscription = server
+        .send(
+            "POST",
+            &format!("{vendor}?method=create_subscription"),
+            Some(json!({"Destination": "https://events.example/", "HttpHeaders": null})),
+        )
+        .await
+        .has_status(200)
+        .json();
+    let by_id = json!({"id": subscription["Id"]});
+    let show = format!("{vendor}/get_subscription");
+    let shown = server.send("GET", &show, Some(by_id.clone())).await;
+    assert_eq!(shown.has_status(200).json(), subscription);
+    let delete = format!("{vendor}?method=delete_subscription");
+    let deleted = server.send("DELETE", &delete, Some(by_id.clone())).await;
+    assert_eq!(deleted.has_status(200).json(), Value::Null);
+    refused(&server, 404, "DELETE", &delete, by_id).await;
+
     for (method, path, body) in [
         ("POST", format!("{vendor}/nothing"), json!({"bar": "x"})),
         ("POST", format!("{vendor}/first_method"), json!({})),
         ("POST", vendor.clone(), json!({"bar": "x"})),
-        (
-            "DELETE",
-            format!("{vendor}?method=delete_subscription"),
-            json!({"id": "1"}),
-        ),
+        ("DELETE", delete, json!({})),
         ("GET", format!("{vendor}/first_method?bar=x"), Value::Null),
         ("PATCH", format!("{vendor}/first_method"), json!([])),
     ] {

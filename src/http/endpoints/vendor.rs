@@ -30,7 +30,7 @@ const fn of_driver(row: Endpoint) -> Endpoint {
 
 /// The rows: both lists of methods, and for each HTTP method the calls by query and by path.
 macro_rules! rows {
-    ($($make:ident $name:literal $(takes $schema:literal)?),+ $(,)?) => {
+    ($($make:ident $name:literal),+ $(,)?) => {
         &[
             get(
                 "/v1/nodes/{node}/vendor_passthru/methods",
@@ -42,10 +42,10 @@ macro_rules! rows {
                 of_node($make("/v1/nodes/{node}/vendor_passthru", CALL, |r, of| {
                     Box::pin(vendor::call(r, of.first(), $name, None))
                 }))
-                .query(&[METHOD])$(.may_take($schema))?,
+                .query(&[METHOD]).may_take("VendorArguments"),
                 of_node($make("/v1/nodes/{node}/vendor_passthru/{method}", CALL, |r, of| {
                     Box::pin(vendor::call(r, of.first(), $name, Some(of.second())))
-                }))$(.may_take($schema))?,
+                })).may_take("VendorArguments"),
             )+
             get(
                 "/v1/drivers/{driver}/vendor_passthru/methods",
@@ -57,12 +57,12 @@ macro_rules! rows {
                 of_driver($make("/v1/drivers/{driver}/vendor_passthru", CALL_OF_DRIVER, |r, of| {
                     Box::pin(vendor::call_of_driver(r, of.first()))
                 }))
-                .query(&[METHOD])$(.may_take($schema))?,
+                .query(&[METHOD]).may_take("VendorArguments"),
                 of_driver($make(
                     "/v1/drivers/{driver}/vendor_passthru/{method}",
                     CALL_OF_DRIVER,
                     |r, of| Box::pin(vendor::call_of_driver(r, of.first())),
-                ))$(.may_take($schema))?,
+                )).may_take("VendorArguments"),
             )+
         ]
     };
@@ -71,8 +71,8 @@ macro_rules! rows {
 /// The rows.
 pub const ENDPOINTS: &[Endpoint] = rows![
     get "GET",
-    post "POST" takes "VendorArguments",
-    put "PUT" takes "VendorArguments",
-    patch "PATCH" takes "VendorArguments",
-    delete "DELETE" takes "VendorArguments",
+    post "POST",
+    put "PUT",
+    patch "PATCH",
+    delete "DELETE",
 ];

@@ -5,6 +5,7 @@
 
 use super::media;
 use super::recorded::{BootDevice, Hardware, Media, Undo, Vif};
+use super::vendor::{self, VendorRequest};
 use super::{boot, raid, uses};
 use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
@@ -46,8 +47,8 @@ pub enum HardwareRequest {
     AttachVif(Vif),
     /// Detach one.
     DetachVif(String),
-    /// A vendor method that was checked already is called; it needs the node for itself.
-    VendorMethod(&'static str),
+    /// What a vendor method that was checked already does.
+    Vendor(VendorRequest),
 }
 
 /// Carries out what an operator asks.
@@ -86,11 +87,7 @@ pub(in crate::node) fn requested(turn: Turn<'_>, request: HardwareRequest) -> St
         }
         HardwareRequest::AttachVif(vif) => attach_vif(turn, vif),
         HardwareRequest::DetachVif(id) => detach_vif(turn, &id),
-        HardwareRequest::VendorMethod(name) => {
-            let mut turn = turn;
-            turn.note(Severity::Info, "vendor", format!("{name} called"));
-            turn.done(Outcome::Changed)
-        }
+        HardwareRequest::Vendor(request) => vendor::requested(turn, request),
     }
 }
 
@@ -170,7 +167,7 @@ fn check_support(node: &Node, request: &HardwareRequest) -> Result<(), Refused> 
         }
         HardwareRequest::AttachVif(_)
         | HardwareRequest::DetachVif(_)
-        | HardwareRequest::VendorMethod(_) => Ok(()),
+        | HardwareRequest::Vendor(_) => Ok(()),
     }
 }
 
@@ -273,7 +270,7 @@ fn detach_vif(turn: Turn<'_>, id: &str) -> Step {
     })
 }
 
-fn changed(mut turn: Turn<'_>, change: impl FnOnce(&mut Hardware)) -> Step {
+pub(super) fn changed(mut turn: Turn<'_>, change: impl FnOnce(&mut Hardware)) -> Step {
     change(&mut turn.node.hardware);
     turn.done(Outcome::Changed)
 }

@@ -20,6 +20,8 @@ pub struct Hardware {
     pub media: BTreeMap<String, Media>,
     /// The virtual network interfaces that were attached, in the order they were.
     pub vifs: Vec<Vif>,
+    /// Whom its BMC tells of what happens to it, in the order they asked for it.
+    pub subscriptions: Vec<Subscription>,
     /// The BIOS settings that are no longer as the machine came, by name.
     pub bios_changes: BTreeMap<String, BiosChange>,
     /// The firmware that is no longer as the machine came, by component.
@@ -65,6 +67,21 @@ pub struct Vif {
     /// What else was said of it.
     #[serde(default)]
     pub info: Object,
+}
+
+/// An event subscription.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Its name with the BMC.
+    pub id: String,
+    /// The address events are sent to.
+    pub destination: String,
+    /// What is told with each event, for whoever receives it.
+    pub context: String,
+    /// How events are sent: `Redfish`.
+    pub protocol: String,
+    /// The kinds of events that are sent.
+    pub event_types: Vec<String>,
 }
 
 /// A BIOS setting with another value than the machine came with.

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::super::attributes::parse_new;
+use super::super::hardware::boot;
 use super::super::hardware::recorded::{BootDevice, Media, Vif};
-use super::super::hardware::{boot, vendor};
+use super::super::hardware::vendor::VendorRequest;
 use super::*;
 
 fn world_with(document: Value) -> World {
@@ -15,12 +16,12 @@ fn world_with(document: Value) -> World {
     world
 }
 
-fn fake() -> World {
+pub(super) fn fake() -> World {
     world_with(json!({"driver": "fake-hardware"}))
 }
 
 /// A machine nothing can be done to but by a person.
-fn manual() -> World {
+pub(super) fn manual() -> World {
     world_with(json!({"driver": "manual-management"}))
 }
 
@@ -49,7 +50,7 @@ fn vif(id: &str, info: Value) -> HardwareRequest {
 }
 
 impl World {
-    fn wants(&mut self, request: HardwareRequest) -> Step {
+    pub(super) fn wants(&mut self, request: HardwareRequest) -> Step {
         self.go(Event::Hardware(request))
     }
 
@@ -67,7 +68,7 @@ impl World {
     }
 }
 
-fn refusal(step: &Step) -> &'static str {
+pub(super) fn refusal(step: &Step) -> &'static str {
     match &step.reply {
         Reply::Refused(why) => why.name(),
         other => panic!("not refused: {other:?}"),
@@ -147,7 +148,7 @@ fn the_machine_is_left_alone_while_something_else_is_done_to_it() {
         HardwareRequest::InjectNmi,
         HardwareRequest::TargetRaid(Object::new()),
         vif("a", json!({})),
-        HardwareRequest::VendorMethod("first_method"),
+        HardwareRequest::Vendor(VendorRequest::Noted("first_method")),
     ] {
         assert_eq!(refusal(&world.wants(request)), "busy");
     }
@@ -370,43 +371,6 @@ fn flows_leave_a_trace_of_the_boot_device() {
     world = World::active();
     let device = world.node.hardware.boot_device.clone().unwrap();
     assert_eq!((device.device.as_str(), device.persistent), ("disk", true));
-}
-
-#[test]
-fn vendor_methods_say_what_is_wrong_with_a_call() {
-    let attributes = fake().node.attributes;
-    let call = |name, method, arguments: Value| {
-        vendor::call_vendor_method(&attributes, name, method, arguments.as_object().unwrap())
-    };
-    let (method, answer) = call("third_method_sync", "POST", json!({"bar": "meow"})).unwrap();
-    assert!(!method.is_async && answer == json!(true));
-    let (_, answer) = call("first_method", "POST", json!({"bar": "x"})).unwrap();
-    assert_eq!(answer, json!(false));
-    for (name, method, arguments) in [
-        ("fifth_method", "POST", json!({"bar": "x"})),
-        ("first_method", "GET", json!({"bar": "x"})),
-        ("first_method", "POST", json!({})),
-        ("first_method", "POST", json!({"bar": 1})),
-        ("first_method", "POST", json!({"bar": "x", "y": 1})),
-    ] {
-        assert_eq!(
-            call(name, method, arguments).unwrap_err().name(),
-            "bad_value"
-        );
-    }
-    assert_eq!(
-        vendor::vendor_methods(&attributes)
-            .unwrap()
-            .as_object()
-            .unwrap()
-            .len(),
-        4
-    );
-    let none = manual().node.attributes;
-    assert_eq!(
-        vendor::vendor_methods(&none).unwrap_err().name(),
-        "unsupported"
-    );
 }
 
 #[test]
