@@ -346,6 +346,10 @@ fn demo_config(settings: &ConductorSettings) -> Config {
     let database = settings.state_dir.join("upbeat.db");
     config.database.url = format!("sqlite://{}", database.display());
     config.api.listen = settings.listen;
+    // All are deployed at once.
+    config.conductor.max_concurrent_deploy = 0;
+    config.conductor.max_concurrent_clean = 0;
+    config.conductor.max_concurrent_per_image_host = 0;
     config.conductor.deploy_callback_timeout = settings.silence_timeout.as_secs();
     // It shows deploys; `upbeat lab` has the whole life of a node.
     config.conductor.automated_clean = false;

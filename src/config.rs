@@ -24,7 +24,7 @@ use ipnet::IpNet;
 use crate::agent;
 use crate::node::inspection::Settings as Inspector;
 use crate::node::masking::masked_text;
-use crate::node::{BootMode, Limits};
+use crate::node::{BootMode, Limits, QueueLimits};
 
 pub use source::{Fault, Faults, Overrides};
 
@@ -122,6 +122,12 @@ pub struct Conductor {
     pub command_limit: u64,
     /// Boot mode of nodes that don't say theirs.
     pub default_boot_mode: BootMode,
+    /// Most nodes that are deployed at once; more wait for their turn. 0: no limit.
+    pub max_concurrent_deploy: u32,
+    /// Most nodes that are cleaned at once; more wait for their turn. 0: no limit.
+    pub max_concurrent_clean: u32,
+    /// Most machines that write an image from the same host at once; more wait for their turn. 0: no limit.
+    pub max_concurrent_per_image_host: u32,
     /// Restarts of a failing actor within `actor_restarts_window` before its node is quarantined.
     pub actor_restarts_max: u32,
     /// Seconds over which restarts are counted.
@@ -272,6 +278,9 @@ impl Default for Conductor {
             write_image_limit: 21_600,
             command_limit: 3600,
             default_boot_mode: BootMode::Uefi,
+            max_concurrent_deploy: 250,
+            max_concurrent_clean: 50,
+            max_concurrent_per_image_host: 100,
             actor_restarts_max: 5,
             actor_restarts_window: 60,
         }
@@ -386,6 +395,11 @@ impl Config {
             power_off_wait_ms: ms(self.conductor.soft_power_off_wait),
             default_boot_mode: self.conductor.default_boot_mode,
             reissue_lost_token: self.agent.reissue_lost_token,
+            queues: QueueLimits {
+                deploy: self.conductor.max_concurrent_deploy,
+                clean: self.conductor.max_concurrent_clean,
+                image_host: self.conductor.max_concurrent_per_image_host,
+            },
             ..Limits::default()
         }
     }

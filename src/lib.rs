@@ -26,7 +26,8 @@
 //!    few seconds later at most; it asks for nothing that could do harm.
 //! 3. A command is dispatched at most once per attempt, and a new attempt begins only after the one before provably never
 //!    arrived.
-//! 4. Every wait has a deadline in the row, unless an operator switched that limit off. Only a hold has none: it is somebody's to end.
+//! 4. Every wait has a deadline in the row, unless an operator switched that limit off. Only a hold has none, which is somebody's
+//!    to end, and a place in a queue, which others' ends move up.
 //! 5. Every queue has a limit, and a full one is an answer (503), not a pile.
 //! 6. Nothing in memory is needed after a crash: rows hold states, open commands and absolute deadlines.
 //!

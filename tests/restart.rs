@@ -572,3 +572,42 @@ async fn sigterm_does_not_wait_for_an_agent_that_does_not_answer() {
     puppet.command("standby.get_partition_uuids").await;
     assert_eq!(puppet.posted.len(), 2, "{:#?}", puppet.posted);
 }
+
+#[actix_web::test]
+async fn killed_with_nodes_in_the_queue_which_come_in_their_order_before_anybody_new() {
+    let mut conductor = Conductor::start(600, true).await;
+    let limit = ["--set", "conductor.max_concurrent_deploy=1"];
+    conductor.kill();
+    conductor.start_again_with(&limit).await;
+    let mut uuids = Vec::new();
+    for number in 0..4 {
+        let mac = format!("52:54:00:aa:01:{number:02x}");
+        uuids.push(conductor.api.available_node(&mac, Value::Null).await);
+    }
+    // Not in the order of their identities, which would come by itself.
+    uuids.sort();
+    uuids.reverse();
+    let (new, old) = uuids.split_last().unwrap();
+    for uuid in old {
+        conductor.api.ask(uuid, "active").await;
+    }
+    conductor.api.reaches(&old[0], "wait call-back").await;
+    for _ in 0..2 {
+        conductor.kill();
+        conductor.start_again_with(&limit).await;
+        conductor.api.ask(new, "active").await;
+        for (place, uuid) in [&old[1], &old[2], new].into_iter().enumerate() {
+            let path = format!("/v1/nodes/{uuid}/commands");
+            let told = conductor.api.expect(200, "GET", &path, Value::Null).await;
+            let queue = &told["waiting"]["queue"];
+            assert_eq!(queue["place"], place + 1, "{told}");
+            assert_eq!(queue["of"], 3);
+        }
+        conductor.api.ask(new, "abort").await;
+        conductor.api.reaches(new, "deploy failed").await;
+    }
+    for pair in old.windows(2) {
+        conductor.api.ask(&pair[0], "abort").await;
+        conductor.api.reaches(&pair[1], "wait call-back").await;
+    }
+}

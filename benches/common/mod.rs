@@ -130,6 +130,10 @@ pub fn config(folder: &Path) -> Config {
     config.database.url = format!("sqlite://{}", folder.join("upbeat.db").display());
     config.api.listen = ([127, 0, 0, 1], 0).into();
     config.agent.require_tls = false;
+    // Nobody waits for a turn.
+    config.conductor.max_concurrent_deploy = 0;
+    config.conductor.max_concurrent_clean = 0;
+    config.conductor.max_concurrent_per_image_host = 0;
     config.agent.callback_networks = vec!["127.0.0.0/8".parse().expect("a network")];
     config
 }

@@ -1,6 +1,6 @@
 //! What a node that is busy is at: what runs, since when, and what ends it. An answer for whoever asked for something else meanwhile.
 
-use crate::node::{Node, ProvisionState, Verb, Waiting, transitions, waiting};
+use crate::node::{Node, ProvisionState, Verb, Waiting, allows};
 
 /// Verbs that end work before it has finished.
 const ENDS: [Verb; 2] = [Verb::Abort, Verb::Deleted];
@@ -17,15 +17,15 @@ pub struct Busy {
 }
 
 impl Busy {
-    /// What `node` is at.
-    pub fn of(node: &Node) -> Busy {
+    /// What `node` is at, and waits for.
+    pub(super) fn of(node: &Node, runs: Option<Waiting>) -> Busy {
         let state = node.provision_state();
         Busy {
             state,
-            runs: waiting(node).map(Box::new),
+            runs: runs.map(Box::new),
             ends: ENDS
                 .into_iter()
-                .filter(|verb| transitions::allows(state, *verb))
+                .filter(|verb| allows(node, *verb))
                 .collect(),
         }
     }

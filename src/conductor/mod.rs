@@ -5,6 +5,7 @@
 //!                       └─ ...
 //!           ─ recover     at start: every waiting row gets its actor back
 //!           ─ allocator   finds nodes for allocations
+//!           ─ turns       whose turn it is, where only so many may do the same at once
 //!           ─ records     objects that have no actor
 //! ```
 //! The HTTP side calls [`Conductor::deliver`] and its siblings; node actors call `crate::node::step`, the store, the drivers and
@@ -23,6 +24,7 @@ mod registry;
 mod shared;
 pub mod supervise;
 mod token;
+mod turns;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -40,10 +42,11 @@ use self::calls::Calls;
 use self::node_actor::Start;
 use self::registry::Registry;
 use self::shared::Shared;
+use self::turns::Turns;
 use crate::agent::AgentClient;
 use crate::clock::Clock;
 use crate::driver::Drivers;
-use crate::node::{Event, Heartbeat, Node, NodeId, Refused, Reply, TokenMatch};
+use crate::node::{Event, Heartbeat, Node, NodeId, Refused, Reply, TokenMatch, Waiting};
 use crate::observe::metrics::Metrics;
 use crate::store::{Change, Ident, ReadError, Reader, Save, SaveError, Writer};
 use crate::timestamp::Timestamp;
@@ -140,6 +143,7 @@ impl Conductor {
             .map(|_| Arbiter::new())
             .collect();
         let registry = Registry::new(arbiters.iter().map(Arbiter::handle).collect());
+        let turns = Turns::new(settings.limits.queues);
         let calls = Calls::new(settings.agent_requests_max, &connections.metrics);
         let shared = Shared {
             settings,
@@ -150,6 +154,7 @@ impl Conductor {
             drivers: connections.drivers,
             agents: connections.agents,
             calls,
+            turns,
             metrics: connections.metrics,
             registry,
             hurry: watch::Sender::new(false),
@@ -250,6 +255,11 @@ impl Conductor {
     /// The name this conductor goes by (`host` in the configuration).
     pub fn host(&self) -> &str {
         &self.shared.settings.host
+    }
+
+    /// What `node` waits for, with its place in the queue if that is a turn; none when it rests.
+    pub fn waiting(&self, node: &Node) -> Option<Waiting> {
+        self.shared.waiting(node)
     }
 
     /// The present time.

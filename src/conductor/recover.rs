@@ -7,6 +7,7 @@ use super::measure::{self, ComingBack, Recovery};
 use super::node_actor::Start;
 use super::shared::{OneMore, Shared};
 use crate::node::QUARANTINE_FAULT;
+use crate::node::queues::claims;
 use crate::store::{NodeFilter, Page, ReadError};
 
 /// How many quarantined nodes are read at once.
@@ -25,6 +26,9 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
     let waiting = shared.reader.waiting().await?;
     let recovered = waiting.len();
     let recovery = Recovery::begin(&shared.metrics, shared.clock, recovered);
+    for node in &waiting {
+        shared.claims(node.id, claims(node));
+    }
     for node in waiting {
         measure::recovered(&shared.metrics, &node);
         if measure::is_sent(&node) {
@@ -41,6 +45,7 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
         };
         shared.registry.start(shared, id, start);
     }
+    shared.turns.open(&shared.registry, &shared.metrics);
     Ok(recovered)
 }
 

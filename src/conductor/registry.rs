@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use actix::{Addr, ArbiterHandle};
 use tokio::sync::oneshot;
 
-use super::node_actor::{Deliver, NodeActor, Start};
+use super::node_actor::{Deliver, NodeActor, Start, Tell};
 use super::shared::Shared;
 use super::{Answer, DeliverError};
 use crate::node::{Event, NodeId};
@@ -82,6 +82,13 @@ impl Registry {
                 "the node's actor has ended and is being started again".to_owned(),
             ),
         })
+    }
+
+    /// Tells the node's actor something that must not be lost, however full its queue is. Nothing, if it has none.
+    pub(super) fn tell(&self, id: NodeId, event: Event) {
+        if let Some(address) = self.lock().get(&id) {
+            address.do_send(Tell(event));
+        }
     }
 
     /// Forgets the node's actor, because the node is gone or the actor is.

@@ -10,10 +10,12 @@ use super::calls::Calls;
 use super::registry::Registry;
 use super::supervise::Intensity;
 use super::token::TokenKey;
+use super::turns::Turns;
 use crate::agent::AgentClient;
 use crate::clock::Clock;
 use crate::driver::Drivers;
-use crate::node::Limits;
+use crate::node::queues::Claims;
+use crate::node::{Limits, Node, NodeId, Waiting, waiting};
 use crate::observe::metrics::Metrics;
 use crate::store::{Reader, Writer};
 
@@ -64,6 +66,7 @@ pub(super) struct Shared {
     pub(super) drivers: Drivers,
     pub(super) agents: AgentClient,
     pub(super) calls: Calls,
+    pub(super) turns: Turns,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
     /// True when the conductor is about to stop: nobody waits for busy nodes any more.
@@ -74,4 +77,18 @@ pub(super) struct Shared {
     pub(super) unanswered: AtomicUsize,
     /// Nodes whose rows don't know yet of an absence of the conductor or of the store.
     pub(super) unsettled: Arc<AtomicUsize>,
+}
+
+impl Shared {
+    /// What a node waits for, with its place in the queue if that is a turn.
+    pub(super) fn waiting(&self, node: &Node) -> Option<Waiting> {
+        let waiting = waiting(node)?;
+        let place = node.is_queued().then(|| self.turns.place(node.id));
+        Some(waiting.at_place(place.flatten()))
+    }
+
+    /// What a node has and waits for now, of what only so many may have at once.
+    pub(super) fn claims(&self, node: NodeId, claims: Claims) {
+        self.turns.tell(node, claims, &self.registry, &self.metrics);
+    }
 }

@@ -127,6 +127,18 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     "default_boot_mode",
                     text(conductor.default_boot_mode.name()),
                 ),
+                (
+                    "max_concurrent_deploy",
+                    number(conductor.max_concurrent_deploy),
+                ),
+                (
+                    "max_concurrent_clean",
+                    number(conductor.max_concurrent_clean),
+                ),
+                (
+                    "max_concurrent_per_image_host",
+                    number(conductor.max_concurrent_per_image_host),
+                ),
                 ("actor_restarts_max", number(conductor.actor_restarts_max)),
                 (
                     "actor_restarts_window",

@@ -132,6 +132,21 @@ fn read_conductor(from: &mut Section<'_>, default: Conductor) -> Conductor {
             default.default_boot_mode,
             &[("uefi", BootMode::Uefi), ("bios", BootMode::Bios)],
         ),
+        max_concurrent_deploy: from.number(
+            "max_concurrent_deploy",
+            default.max_concurrent_deploy,
+            0..=1_000_000,
+        ),
+        max_concurrent_clean: from.number(
+            "max_concurrent_clean",
+            default.max_concurrent_clean,
+            0..=1_000_000,
+        ),
+        max_concurrent_per_image_host: from.number(
+            "max_concurrent_per_image_host",
+            default.max_concurrent_per_image_host,
+            0..=1_000_000,
+        ),
         actor_restarts_max: from.number("actor_restarts_max", default.actor_restarts_max, 1..=1000),
         actor_restarts_window: from.number(
             "actor_restarts_window",

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::reply::Reply;
 use super::request::Request;
 use super::view::time;
-use crate::node::{Waiting, waiting};
+use crate::node::Waiting;
 use crate::store::LedgerEntry;
 
 /// `{"waiting": null or {...}, "commands": [...]}`, oldest command first.
@@ -16,7 +16,7 @@ pub async fn list(request: &Request, ident: &str) -> Result<Reply, Error> {
     let node = request.node(ident).await?;
     let ledger = request.api.conductor.reader().commands(node.id).await?;
     Ok(Reply::body(&json!({
-        "waiting": waiting(&node).map(|waiting| shown(&waiting)),
+        "waiting": request.api.conductor.waiting(&node).map(|waiting| shown(&waiting)),
         "commands": ledger.iter().map(entry).collect::<Vec<Value>>(),
     })))
 }
@@ -33,6 +33,11 @@ fn shown(waiting: &Waiting) -> Value {
         "deadlines": deadlines,
         "agent_heard_at": time(waiting.heard_at),
         "trouble": waiting.trouble,
+        "queue": waiting.place.as_ref().map(|place| json!({
+            "place": place.place,
+            "of": place.of,
+            "at_most": place.at_most,
+        })),
     })
 }
 

@@ -8,11 +8,13 @@ use super::inspection::Findings;
 use super::parts::PartChange;
 use super::portgroups::Portgroup;
 use super::provision::Verb;
+use super::queues::QueueKind;
 use super::state::{Port, PortId, PowerState};
 use super::steps::WorkStep;
 use super::traits::TraitChange;
 use super::volume::{VolumeConnector, VolumeTarget};
 use crate::command::{self, CommandId};
+use crate::timestamp::Timestamp;
 
 /// Something that happened to a node, or that somebody asks of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,6 +43,13 @@ pub enum Event {
         call: u64,
         /// The answer, or what went wrong in words for an operator.
         answer: Result<DriverAnswer, String>,
+    },
+    /// The node's turn has come, for which it waited in this queue since then.
+    TurnCame {
+        /// Which kind of queue.
+        kind: QueueKind,
+        /// Since when it waited: a call to an earlier wait is of no account.
+        since: Timestamp,
     },
     /// A time in the node's row may have come.
     DeadlineReached,
@@ -145,6 +154,7 @@ impl Event {
             | Event::Inspected(_)
             | Event::Command { .. }
             | Event::Driver { .. }
+            | Event::TurnCame { .. }
             | Event::DeadlineReached
             | Event::Resumed { .. }
             | Event::Quarantined { .. } => false,
@@ -159,6 +169,7 @@ impl Event {
             Event::Inspected(_) => "inspected",
             Event::Command { .. } => "command",
             Event::Driver { .. } => "driver",
+            Event::TurnCame { .. } => "turn",
             Event::DeadlineReached => "deadline",
             Event::Resumed { .. } => "resumed",
             Event::Quarantined { .. } => "quarantined",

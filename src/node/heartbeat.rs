@@ -57,6 +57,7 @@ pub(super) fn lookup(mut turn: Turn<'_>, fresh_nonce: String) -> Step {
 fn expects_agent(work: &Work) -> bool {
     let is_booted = match work.phase {
         WorkPhase::Booting | WorkPhase::Held | WorkPhase::RebootingToInstance => false,
+        WorkPhase::Queued { .. } => !work.has_not_begun(),
         WorkPhase::AwaitingAgent
         | WorkPhase::ReadingSteps
         | WorkPhase::InBandStep

@@ -99,6 +99,29 @@ pub fn image_of(attributes: &Attributes) -> Result<Image, Vec<String>> {
     })
 }
 
+/// The host that gives the image out, with its port: all machines that read from it have the same.
+pub fn image_host(attributes: &Attributes) -> Option<String> {
+    let url = attributes.instance_info.get("image_source")?.as_str()?;
+    let (scheme, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?.trim_end_matches(':');
+    let host = host.to_ascii_lowercase();
+    // What stands in brackets has colons of its own.
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| port.bytes().all(|digit| digit.is_ascii_digit()));
+    let port = match scheme.to_ascii_lowercase().as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    match (host.is_empty(), has_port) {
+        (true, _) => None,
+        (false, true) => Some(host),
+        (false, false) => Some(format!("{host}:{port}")),
+    }
+}
+
 fn is_set(info: &Object, key: &str) -> bool {
     info.get(key).is_some_and(|value| !value.is_null())
 }
@@ -335,6 +358,32 @@ mod tests {
                 .join(";")
                 .contains("image_source is missing")
         );
+    }
+
+    #[test]
+    fn machines_that_read_from_the_same_host_have_the_same_name_for_it() {
+        for (url, host) in [
+            (
+                "http://Images.example/a.raw?x=/1",
+                Some("images.example:80"),
+            ),
+            ("http://images.example:80/b.raw", Some("images.example:80")),
+            ("https://images.example#x", Some("images.example:443")),
+            (
+                "HTTP://user:pass@images.example:8080",
+                Some("images.example:8080"),
+            ),
+            ("http://[2001:db8::1]/a", Some("[2001:db8::1]:80")),
+            ("http://[2001:db8::1]:81/a", Some("[2001:db8::1]:81")),
+            ("http://images.example:/a", Some("images.example:80")),
+            ("http:///a", None),
+            ("file:///a", None),
+            ("a.raw", None),
+        ] {
+            let of = attributes(json!({"image_source": url}));
+            assert_eq!(image_host(&of).as_deref(), host, "{url}");
+        }
+        assert_eq!(image_host(&attributes(json!({}))), None);
     }
 
     #[test]

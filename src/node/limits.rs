@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::inspection::Settings;
+use super::queues::QueueKind;
 use crate::timestamp::Timestamp;
 
 /// All lengths in milliseconds; 0 means "no limit". A few settings that are no lengths stand here too.
@@ -41,6 +42,8 @@ pub struct Limits {
     /// An agent that lost its token gets a new one without a power cycle, where the driver can't switch power and the agent that had
     /// the token is gone (`reissue_lost_token`).
     pub reissue_lost_token: bool,
+    /// How many nodes may do the same at once.
+    pub queues: QueueLimits,
     /// What is made of the findings of inspections.
     pub inspection: Settings,
 }
@@ -63,7 +66,47 @@ impl Default for Limits {
             clean_step_priorities: BTreeMap::new(),
             poweroff_in_cleanfail: false,
             reissue_lost_token: false,
+            queues: QueueLimits::default(),
             inspection: Settings::default(),
+        }
+    }
+}
+
+/// How many nodes may do the same at once; more wait for their turn. 0: no limit, and nobody waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Be deployed (`max_concurrent_deploy`).
+    pub deploy: u32,
+    /// Be cleaned (`max_concurrent_clean`).
+    pub clean: u32,
+    /// Read the image they write from the same host (`max_concurrent_per_image_host`).
+    pub image_host: u32,
+}
+
+impl QueueLimits {
+    /// Nobody waits for anybody.
+    pub const NONE: QueueLimits = QueueLimits {
+        deploy: 0,
+        clean: 0,
+        image_host: 0,
+    };
+
+    /// The limit of this kind.
+    pub fn of(&self, kind: QueueKind) -> u32 {
+        match kind {
+            QueueKind::Deploy => self.deploy,
+            QueueKind::Clean => self.clean,
+            QueueKind::ImageHost => self.image_host,
+        }
+    }
+}
+
+impl Default for QueueLimits {
+    fn default() -> QueueLimits {
+        QueueLimits {
+            deploy: 250,
+            clean: 50,
+            image_host: 100,
         }
     }
 }

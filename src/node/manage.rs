@@ -8,16 +8,16 @@ use super::hardware::DriverAnswer;
 use super::outcome::Outcome;
 use super::provision::Verb;
 use super::refused::Refused;
-use super::state::{Object, Provision};
+use super::state::{Node, Object, Provision};
 use super::step::rest;
 use super::transitions;
 use super::turn::Turn;
-use super::work;
+use super::work::{self, Work, WorkKind};
 
 /// A provision verb. The table says whether it leads anywhere from here; what it does is said below and in `work`.
 pub(super) fn verb(turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Step {
     let state = turn.node.provision_state();
-    if !transitions::allows(state, verb) {
+    if !allows(&turn.node, verb) {
         return turn.refuse(if state.is_working() {
             Refused::Busy { state }
         } else {
@@ -42,6 +42,18 @@ pub(super) fn verb(turn: Turn<'_>, verb: Verb, options: ProvisionOptions) -> Ste
         Verb::Abort => work::abort(turn),
         Verb::Unhold => work::unhold(turn),
     }
+}
+
+/// True if somebody may send `verb` to this node. Besides what the table allows for its state, whatever waits for its turn can be
+/// ended: it is in a state at work, but nobody is at work yet.
+pub fn allows(node: &Node, verb: Verb) -> bool {
+    let waits_to = node.work().filter(|work| work.has_not_begun());
+    let ends_queueing = waits_to.is_some_and(|work| match verb {
+        Verb::Abort => true,
+        Verb::Deleted => work.kind == WorkKind::Deploy,
+        _ => false,
+    });
+    ends_queueing || transitions::allows(node.provision_state(), verb)
 }
 
 /// `manage`: see whether the driver can reach the machine; where that is known, just come to rest.
@@ -115,6 +127,9 @@ fn undeploy(mut turn: Turn<'_>) -> Step {
     }
     turn.node.last_error = None;
     turn.forget_agent();
+    if turn.node.work().is_some_and(Work::has_not_begun) {
+        turn.move_to(Provision::DeployFailed);
+    }
     turn.move_to(Provision::Deleting);
     if turn.node.attributes.disable_power_off {
         turn.note(

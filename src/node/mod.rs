@@ -29,6 +29,7 @@ pub mod portgroups;
 pub mod ports;
 mod power;
 mod provision;
+pub mod queues;
 mod refused;
 mod state;
 mod step;
@@ -52,7 +53,8 @@ pub use event::{
     TokenMatch,
 };
 pub use hardware::{DriverAnswer, HardwareRequest};
-pub use limits::{BootMode, Limits, Now};
+pub use limits::{BootMode, Limits, Now, QueueLimits};
+pub use manage::allows;
 pub use outcome::Outcome;
 pub use provision::{ProvisionState, Verb};
 pub use refused::Refused;

@@ -29,6 +29,8 @@ pub enum Outcome {
     DriverCalled,
     /// The work took the next step.
     WorkGoesOn,
+    /// The work waits for its turn.
+    Queued,
     /// The work waits for somebody's `unhold`.
     Held,
     /// The node became `active`.
@@ -72,6 +74,7 @@ impl Outcome {
             Outcome::CommandPlanned => "command_planned",
             Outcome::DriverCalled => "driver_called",
             Outcome::WorkGoesOn => "work_goes_on",
+            Outcome::Queued => "queued",
             Outcome::Held => "held",
             Outcome::WorkDone => "work_done",
             Outcome::WorkFailed => "work_failed",

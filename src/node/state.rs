@@ -17,7 +17,7 @@ use super::parts::Part;
 use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
 use super::volume::{VolumeConnector, VolumeTarget};
-use super::work::{Work, WorkKind};
+use super::work::{Work, WorkKind, WorkPhase};
 use crate::command::{Command, CommandId, Instance};
 use crate::timestamp::Timestamp;
 
@@ -202,6 +202,12 @@ impl Node {
             | Provision::AdoptFailed
             | Provision::Error => false,
         }
+    }
+
+    /// True while it waits for a turn, with no deadline of its own: see [`super::queues`].
+    pub fn is_queued(&self) -> bool {
+        self.work()
+            .is_some_and(|work| matches!(work.phase, WorkPhase::Queued { .. }))
     }
 
     /// The command with this number, if it is one of the last two.

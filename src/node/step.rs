@@ -38,6 +38,7 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::Heartbeat(heartbeat) => heartbeat::heartbeat(turn, heartbeat),
         Event::Command { id, attempt, event } => answers::command(turn, id, attempt, event),
         Event::Driver { call, answer } => answers::driver(turn, call, answer),
+        Event::TurnCame { kind, since } => work::turn_came(turn, kind, since),
         Event::DeadlineReached => deadlines::reached(turn),
         Event::Resumed { down_for_ms } => upkeep::resumed(turn, down_for_ms),
         Event::Quarantined { reason } => upkeep::quarantined(turn, reason),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::work::WorkPhase;
+use super::work::{Work, WorkPhase};
 use super::*;
 use crate::command::{
     Effect as AgentEffect, Entry, Event as AgentEvent, Finish, Instance, Pace, Phase, PostAnswer,
@@ -28,6 +28,7 @@ mod ports;
 mod reports;
 mod state_table;
 mod states;
+mod turns;
 mod upkeep;
 mod vendor;
 mod works;
@@ -61,6 +62,7 @@ impl World {
             at: 1_000_000,
             limits: Limits {
                 automated_clean: false,
+                queues: QueueLimits::NONE,
                 ..Limits::default()
             },
             effects: Vec::new(),
@@ -148,7 +150,8 @@ impl World {
             .node
             .work()
             .is_some_and(|work| work.phase == WorkPhase::Held);
-        let waits = self.node.is_at_work() && !is_held;
+        let has_not_begun = self.node.work().is_some_and(Work::has_not_begun);
+        let waits = self.node.is_at_work() && !is_held && !has_not_begun;
         assert!(
             !waits || step.removed || self.node.next_deadline().is_some(),
             "every wait has a deadline: {:?}",

@@ -1,5 +1,6 @@
 //! What a node waits for, in words for an operator: every waiting node can say so.
 
+use super::queues::{Place, claims};
 use super::state::{Node, Provision};
 use super::work::{Work, WorkPhase};
 use crate::timestamp::Timestamp;
@@ -17,11 +18,29 @@ pub struct Waiting {
     pub heard_at: Option<Timestamp>,
     /// What is wrong with reaching the agent at the moment.
     pub trouble: Option<String>,
+    /// Where it stands in the queue, if it waits for a turn and somebody who knows the queues has said so.
+    pub place: Option<Place>,
+}
+
+impl Waiting {
+    /// The same with the place in the queue.
+    pub fn at_place(self, place: Option<Place>) -> Waiting {
+        let what = match &place {
+            Some(place) => format!("{}: {place}", self.what),
+            None => self.what.clone(),
+        };
+        Waiting {
+            what,
+            place,
+            ..self
+        }
+    }
 }
 
 /// What `node` waits for; none when it rests.
 pub fn waiting(node: &Node) -> Option<Waiting> {
     let mut what = match &node.provision {
+        Provision::Working(work) if node.is_queued() => turn_of(node, work),
         Provision::Working(work) => match work.current_step() {
             Some(step) if node.open_command().is_some() || is_step_of_driver(work) => {
                 format!("{} ({})", work.phase.name(), step.full_name())
@@ -48,7 +67,10 @@ pub fn waiting(node: &Node) -> Option<Waiting> {
             None => return None,
         },
     };
-    let mut since = node.provision_updated_at;
+    let mut since = match node.work().map(|work| work.phase) {
+        Some(WorkPhase::Queued { since, .. }) => Some(since),
+        _ => node.provision_updated_at,
+    };
     if let Some(command) = node.open_command() {
         what = format!(
             "{what}: command {} {}, {}",
@@ -77,7 +99,19 @@ pub fn waiting(node: &Node) -> Option<Waiting> {
         deadlines,
         heard_at: node.heard_at(),
         trouble: session.and_then(|session| session.trouble.clone()),
+        place: None,
     })
+}
+
+/// What a queued node waits for.
+fn turn_of(node: &Node, work: &Work) -> String {
+    match claims(node).waits {
+        Some((queue, _)) => queue.to_string(),
+        None => format!(
+            "the end of the maintenance; then it takes its place in the queue again ({})",
+            work.phase.name()
+        ),
+    }
 }
 
 fn is_step_of_driver(work: &Work) -> bool {

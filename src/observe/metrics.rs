@@ -78,6 +78,13 @@ pub struct DeadlineLabel {
     pub deadline: &'static str,
 }
 
+/// Which kind of queue.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct QueueLabel {
+    /// `deploy`, `clean` or `image_host`.
+    pub queue: &'static str,
+}
+
 /// Which kind of actor was restarted, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RestartLabel {
@@ -137,6 +144,10 @@ pub struct Metrics {
     pub agent_requests_waiting: Gauge,
     /// `upbeat_requests_waiting`: requests of operators that wait for a busy node.
     pub requests_waiting: Gauge,
+    /// `upbeat_turns{queue}`: nodes whose turn has come, where only so many may do the same at once.
+    pub turns: Family<QueueLabel, Gauge>,
+    /// `upbeat_turns_waiting{queue}`: nodes that wait for their turn.
+    pub turns_waiting: Family<QueueLabel, Gauge>,
     /// `upbeat_deadline_lateness_seconds{deadline}`: from a deadline's time to what it meant being stored.
     pub deadline_lateness_seconds: Histograms<DeadlineLabel>,
     /// `upbeat_recovery_seconds`: from the start of the conductor until every node that waited was back; 0 until then.
@@ -206,6 +217,8 @@ impl Metrics {
             agent_requests: Gauge::default(),
             agent_requests_waiting: Gauge::default(),
             requests_waiting: Gauge::default(),
+            turns: Family::default(),
+            turns_waiting: Family::default(),
             deadline_lateness_seconds: Family::new_with_constructor(lateness_buckets),
             recovery_seconds: Seconds::default(),
             recovery_nodes: Gauge::default(),
@@ -248,6 +261,8 @@ impl Metrics {
             agent_requests as "upbeat_agent_requests": "Requests to agents under way",
             agent_requests_waiting as "upbeat_agent_requests_waiting": "Requests to agents that wait for their turn",
             requests_waiting as "upbeat_requests_waiting": "Requests of operators that wait for a busy node",
+            turns as "upbeat_turns": "Nodes whose turn has come",
+            turns_waiting as "upbeat_turns_waiting": "Nodes that wait for their turn",
             deadline_lateness_seconds as "upbeat_deadline_lateness_seconds": "From a deadline's time to what it meant being stored",
             recovery_seconds as "upbeat_recovery_seconds": "From the start until every node that waited was back",
             recovery_nodes as "upbeat_recovery_nodes": "Nodes that waited for something at the start",

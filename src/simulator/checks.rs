@@ -9,6 +9,7 @@ use super::rules::{Rule, Violation};
 use super::story::told;
 use super::world::World;
 use crate::command::{self, CommandId, Finish, Phase, PostAnswer, Refusal, Request};
+use crate::node::queues::QueueKind;
 use crate::node::transitions::is_edge;
 use crate::node::work::{Work, WorkKind, WorkPhase};
 use crate::node::{Event, Node, Outcome, ProvisionState, Reply, Step};
@@ -267,6 +268,8 @@ impl World<'_> {
             | WorkPhase::InstallingBootloader
             | WorkPhase::FinalizingRescue
             | WorkPhase::PoweringOffAgent => true,
+            // A turn comes when others end.
+            WorkPhase::Queued { kind, .. } => kind == QueueKind::ImageHost,
             // A hold is a person's to end.
             WorkPhase::Held => return None,
             WorkPhase::Pausing { .. } => {

@@ -38,7 +38,7 @@ pub use report::Tally;
 pub use rules::{Rule, Violation};
 pub use shrink::{Reproducer, shrink, told_briefly};
 
-use crate::node::{BootMode, Event, Limits, Node, Now, Step};
+use crate::node::{BootMode, Event, Limits, Node, Now, QueueLimits, Step};
 
 /// The core, or a broken variant of it.
 pub type StepFn = fn(&Node, Event, Now<'_>) -> Step;
@@ -115,7 +115,10 @@ struct Setup {
 
 impl Setup {
     fn new(options: &Options) -> Setup {
-        let usual = Limits::default();
+        let usual = Limits {
+            queues: QueueLimits::NONE,
+            ..Limits::default()
+        };
         let tight = Limits {
             deploy_callback_timeout_ms: 600_000,
             clean_callback_timeout_ms: 600_000,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::schema::{commands, nodes, ports};
 use super::types::NodeOutline;
 use crate::command::{Command, Finish, Phase};
+use crate::node::queues::claims;
 use crate::node::{Node, NodeId, Port, PowerState, ProvisionState};
 use crate::timestamp::Timestamp;
 
@@ -139,7 +140,8 @@ impl From<&Node> for NodeRow {
             next_deadline,
             waiting: next_deadline.is_some()
                 || node.open_command().is_some()
-                || node.driver_call.is_some(),
+                || node.driver_call.is_some()
+                || !claims(node).is_empty(),
             created_at: node.created_at.0,
             updated_at: node.updated_at.map(|at| at.0),
             body: write(NODE_FORM, node),

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::crossing::site;
+use crate::support::api::eventually;
 use crate::support::puppet::Puppet;
 use crate::support::site::MAC;
 
@@ -50,7 +51,11 @@ async fn a_deadline_that_fired_is_counted_with_its_lateness() {
     let uuid = site.deploying().await;
     site.api.ends_failed(&uuid).await;
     let counted = "upbeat_deadline_lateness_seconds_count{deadline=\"liveness\"}";
-    assert_eq!(site.api.metric(counted).await, 1.0);
+    // The row is there to be read a moment before it is counted.
+    eventually("it counted", async || {
+        (site.api.metric(counted).await == 1.0).then_some(())
+    })
+    .await;
     let late = "upbeat_deadline_lateness_seconds_sum{deadline=\"liveness\"}";
     let late = site.api.metric(late).await;
     assert!((0.0..30.0).contains(&late), "{late}");
@@ -67,7 +72,7 @@ async fn nodes_that_come_back_after_a_restart_are_counted_until_all_are_back() {
     let folder = site.stop().await;
     let machines = crate::support::site::quick_machines();
     let site = crate::support::site::Site::start_in(folder, |_| {}, machines).await;
-    crate::support::api::eventually("the node back", async || {
+    eventually("the node back", async || {
         (site.api.metric("upbeat_recovery_seconds").await > 0.0).then_some(())
     })
     .await;

@@ -15,3 +15,4 @@ mod meanwhile;
 mod outage;
 mod quarantine;
 mod reboots;
+mod turns;

@@ -8,20 +8,28 @@ use diesel::RunQueryDsl as _;
 use diesel::connection::SimpleConnection as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use upbeat::config::Config;
 use upbeat::demo::Faults;
 
 use crate::support::puppet::Puppet;
 use crate::support::site::{MAC, Site, database, quick_machines, wrote_once};
 
-const OTHER_MAC: &str = "52:54:00:aa:00:02";
+pub const OTHER_MAC: &str = "52:54:00:aa:00:02";
 
 /// A site whose driver panics over the machine at [`MAC`] as often as `fragile` says.
-async fn fragile_site(panics: usize) -> (Site, Arc<AtomicUsize>) {
+pub async fn fragile_site(panics: usize) -> (Site, Arc<AtomicUsize>) {
+    fragile_site_with(panics, |_| {}).await
+}
+
+pub async fn fragile_site_with(
+    panics: usize,
+    change: impl FnOnce(&mut Config),
+) -> (Site, Arc<AtomicUsize>) {
     let fragile = Arc::new(AtomicUsize::new(panics));
     let left = fragile.clone();
     let site = Site::start_with(
         tempfile::tempdir().unwrap(),
-        |_| {},
+        change,
         quick_machines(),
         move |macs| {
             let is_fragile = macs.iter().any(|mac| mac == MAC)
@@ -73,7 +81,7 @@ struct Body {
     body: String,
 }
 
-async fn is_quarantined(site: &Site, uuid: &str, cause: &str) -> Value {
+pub async fn is_quarantined(site: &Site, uuid: &str, cause: &str) -> Value {
     let node = site
         .api
         .node_when(uuid, "quarantined", |node| node["maintenance"] == true)
@@ -87,7 +95,7 @@ async fn is_quarantined(site: &Site, uuid: &str, cause: &str) -> Value {
     node
 }
 
-async fn leaves_maintenance(site: &Site, uuid: &str) {
+pub async fn leaves_maintenance(site: &Site, uuid: &str) {
     let path = format!("/v1/nodes/{uuid}/maintenance");
     site.api.expect(202, "DELETE", &path, Value::Null).await;
 }
@@ -189,7 +197,9 @@ async fn a_step_that_panics_for_a_caller_costs_that_call_only() {
     let uuid = site.node(Value::Null).await;
     let folder = site.stop().await;
     spoil(&folder, &uuid, cannot_call_its_driver);
-    let site = Site::start_in(folder, |_| {}, quick_machines()).await;
+    // The driver is called at once, and not when a turn has come.
+    let unlimited = |config: &mut Config| config.conductor.max_concurrent_deploy = 0;
+    let site = Site::start_in(folder, unlimited, quick_machines()).await;
     let path = format!("/v1/nodes/{uuid}/states/provision");
     let wish = json!({"target": "active"});
     let (status, answer) = site.api.send("PUT", &path, wish).await;

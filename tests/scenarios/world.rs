@@ -9,7 +9,7 @@ use upbeat::node::steps::WorkStep;
 use upbeat::node::work::{Work, WorkPhase};
 use upbeat::node::{
     Attributes, DriverAnswer, DriverRequest, Effect, Event, Heartbeat, Limits, Node, NodeId, Now,
-    Provision, ProvisionOptions, Reply, Step, TokenMatch, Verb, step,
+    Provision, ProvisionOptions, QueueLimits, Reply, Step, TokenMatch, Verb, step,
 };
 use upbeat::timestamp::Timestamp;
 
@@ -44,6 +44,7 @@ impl World {
             at: 1_000_000,
             limits: Limits {
                 automated_clean: false,
+                queues: QueueLimits::NONE,
                 ..Limits::default()
             },
             boot: 0,

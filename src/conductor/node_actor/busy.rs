@@ -122,7 +122,8 @@ impl NodeActor {
         let Some(node) = &self.node else {
             return asking.tell(Err(DeliverError::Refused(Refused::Busy { state })));
         };
-        let (busy, version) = (Busy::of(node), node.version);
+        let busy = Busy::of(node, self.shared.waiting(node));
+        let version = node.version;
         let longest = self.shared.settings.busy_wait;
         let is_full = asking.number.is_none() && self.busy.waiting.len() >= WAITING_MAX;
         let is_over = longest.is_zero() || is_full || *self.shared.hurry.borrow();

@@ -40,6 +40,7 @@ use super::supervise::{self, message_of};
 use super::{Answer, DeliverError};
 use crate::agent::certificate_sha256;
 use crate::command::CommandId;
+use crate::node::queues::{self, Claims};
 use crate::node::{Event, Node, NodeId, Now, Refused, Reply, TokenMatch, is_sign_of_life, step};
 use crate::retry::Pauses;
 use crate::store::{AllocationLink, Change, Save};
@@ -309,11 +310,13 @@ impl NodeActor {
                     actor.became(&before, &node);
                     actor.noted(notable, &before, decided_at);
                     if removed {
+                        actor.shared.claims(actor.id, Claims::default());
                         measure::removed(&actor.shared.metrics, &node);
                         actor.shared.registry.forget(actor.id);
                         actor.busy.node_is_gone();
                         context.stop();
                     } else {
+                        actor.claims_changed(&before, &node);
                         actor.arm(context);
                         actor.run_effects(&node, effects, context);
                     }
@@ -324,6 +327,14 @@ impl NodeActor {
             actor.take_what_waits(context);
         });
         context.wait(committing);
+    }
+
+    /// Whoever keeps the queues learns what the node has and waits for now.
+    fn claims_changed(&self, before: &Node, node: &Node) {
+        let claims = queues::claims(node);
+        if claims != queues::claims(before) {
+            self.shared.claims(self.id, claims);
+        }
     }
 
     fn answer(

@@ -10,6 +10,7 @@ use actix::{ActorContext as _, ActorFutureExt as _, AsyncContext as _, Context};
 
 use super::{Caller, NodeActor, Tell};
 use crate::conductor::DeliverError;
+use crate::node::queues::{Claims, claims};
 use crate::node::{Event, Node, after_trouble_with_the_store, is_sign_worth_storing};
 use crate::store::{Change, Ident, ReadError, Save, SaveError};
 
@@ -39,6 +40,7 @@ impl NodeActor {
             Ok(None) => {
                 // Removed, or never there: whoever waits in the mailbox is told so by its end.
                 actor.shared.registry.forget(actor.id);
+                actor.shared.claims(actor.id, Claims::default());
                 actor.busy.node_is_gone();
                 context.stop();
             }
@@ -81,6 +83,8 @@ impl NodeActor {
         // What was read may be more than this actor knew to be stored.
         let counted = self.counted.take().unwrap_or_else(|| node.clone());
         self.count(&counted, &node);
+        // Also what was said before and may have been lost.
+        self.shared.claims(self.id, claims(&node));
         let has_moved = node.version != version;
         self.node = Some(node);
         // With an absence that is to be taken off, both are stored together.

@@ -8,6 +8,7 @@ use crate::conductor::measure;
 use crate::conductor::shared::Shared;
 use crate::conductor::supervise::Watcher;
 use crate::node::NodeId;
+use crate::node::queues::Claims;
 
 /// Puts the node into quarantine when its actor panicked too often.
 pub(super) struct NodeWatcher {
@@ -27,7 +28,8 @@ impl Watcher for NodeWatcher {
     fn gave_up(&self, cause: &str) {
         tracing::error!(node.id = %self.id, cause, "a node's actor panicked too often; the node is quarantined");
         if self.is_last_try.load(Ordering::Relaxed) {
-            return self.shared.registry.forget(self.id);
+            self.shared.registry.forget(self.id);
+            return self.shared.claims(self.id, Claims::default());
         }
         let start = Start {
             down_for_ms: 0,

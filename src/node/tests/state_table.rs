@@ -58,6 +58,9 @@ fn text() -> String {
         .unwrap();
     }
     text.push_str(
+        "\nA node in `deploying` or `cleaning` that waits for its turn has no limit, and takes `abort`, a deploy also `deleted`, while it waits.\n",
+    );
+    text.push_str(
         "\nA manual cleaning is on the way to manageable from its beginning to its end.\n",
     );
     text.push_str("\n```mermaid\n");

@@ -4,7 +4,6 @@ use super::*;
 use crate::node::event::RunbookSteps;
 use crate::node::inspection::Findings;
 use crate::node::steps::WorkStep;
-use crate::node::work::Work;
 
 pub(super) fn clean_steps_result(kind: &str) -> Value {
     json!({

@@ -79,6 +79,7 @@ fn end_badly(mut turn: Turn<'_>, text: String, is_wanted: bool) -> Step {
     };
     let kind = work.kind;
     let is_in_step = !work.steps.is_empty();
+    let has_not_begun = work.has_not_begun();
     let is_without_ramdisk = work.is_without_ramdisk;
     turn.forget_agent();
     turn.node.driver_call = None;
@@ -100,7 +101,10 @@ fn end_badly(mut turn: Turn<'_>, text: String, is_wanted: bool) -> Step {
         }
         WorkKind::Service | WorkKind::Unrescue => true,
     };
-    if stays_on {
+    if has_not_begun {
+        let line = "the machine is left as it was: its turn had not come".to_owned();
+        turn.note(Severity::Info, "power", line);
+    } else if stays_on {
         let line = "not powered off, so that somebody can look at the machine".to_owned();
         turn.note(Severity::Info, "power", line);
     } else if turn.node.attributes.disable_power_off {

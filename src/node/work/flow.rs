@@ -5,10 +5,11 @@ use super::kind::WorkKind;
 use super::leave::{await_off, is_leaving, look_later, switch_off};
 use super::lost::{instance_lost, is_replaced, look_when_proof_is_due, version_changed};
 use super::run::{
-    in_band_done, next_step, out_of_band_done, read_steps, run_current, set_boot_device,
-    steps_read, uuids_read,
+    in_band_done, next_step, out_of_band_done, read_steps, run_current, run_in_turn,
+    set_boot_device, steps_read, uuids_read,
 };
 use super::state::WorkPhase;
+use super::verbs::start;
 use super::{enter, failure, phase_of, sees_power, work_of};
 use crate::command::{self, Finish, Phase, Request, Unreadable};
 use crate::node::answers;
@@ -18,8 +19,10 @@ use crate::node::effect::Step;
 use crate::node::hardware::DriverAnswer;
 use crate::node::image::is_ramdisk;
 use crate::node::outcome::Outcome;
+use crate::node::queues::{QueueKind, claims};
 use crate::node::state::PowerState;
 use crate::node::turn::Turn;
+use crate::timestamp::Timestamp;
 
 /// The first heartbeat of a session, or one while it is waited for.
 pub(in crate::node) fn agent_arrived(mut turn: Turn<'_>) -> Step {
@@ -39,6 +42,18 @@ pub(in crate::node) fn agent_arrived(mut turn: Turn<'_>) -> Step {
             turn.done(Outcome::AgentArrived)
         }
         (_, None) => turn.done(Outcome::AgentArrived),
+    }
+}
+
+/// Its turn has come, which it has waited for since then. It may have left the queue meanwhile.
+pub(in crate::node) fn turn_came(turn: Turn<'_>, kind: QueueKind, since: Timestamp) -> Step {
+    match claims(&turn.node).waits {
+        Some((queue, waits_since)) if (queue.kind(), waits_since) == (kind, since) => {}
+        _ => return turn.unchanged(Outcome::AnswerIgnored),
+    }
+    match kind {
+        QueueKind::Deploy | QueueKind::Clean => start(turn),
+        QueueKind::ImageHost => run_in_turn(turn),
     }
 }
 
@@ -97,7 +112,8 @@ pub(in crate::node) fn driver_answered(
         (WorkPhase::SwitchingOn, _) => next_step(turn),
         (WorkPhase::RebootingToInstance, _) => rest(turn, kind),
         (
-            WorkPhase::AwaitingAgent
+            WorkPhase::Queued { .. }
+            | WorkPhase::AwaitingAgent
             | WorkPhase::ReadingSteps
             | WorkPhase::InBandStep
             | WorkPhase::Pausing { .. }
@@ -191,7 +207,8 @@ pub(in crate::node) fn command_finished(mut turn: Turn<'_>, finish: Finish) -> S
         WorkPhase::ReadingUuids => uuids_read(turn, result),
         WorkPhase::InstallingBootloader => set_boot_device(turn),
         WorkPhase::FinalizingRescue => ended_well(turn),
-        WorkPhase::Booting
+        WorkPhase::Queued { .. }
+        | WorkPhase::Booting
         | WorkPhase::AwaitingAgent
         | WorkPhase::OutOfBandStep
         | WorkPhase::Pausing { .. }

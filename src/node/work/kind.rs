@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::command::StepsOf;
 use crate::node::limits::Limits;
 use crate::node::provision::ProvisionState as S;
+use crate::node::queues::QueueKind;
 
 /// What work is to come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -128,6 +129,15 @@ impl WorkKind {
             WorkKind::Clean | WorkKind::ManualClean => Some(StepsOf::Clean),
             WorkKind::Service => Some(StepsOf::Service),
             WorkKind::Rescue | WorkKind::Unrescue | WorkKind::Inspect => None,
+        }
+    }
+
+    /// The queue in which it waits before it begins, and of which it keeps its turn to its end.
+    pub fn queue(self) -> Option<QueueKind> {
+        match self {
+            WorkKind::Deploy => Some(QueueKind::Deploy),
+            WorkKind::Clean | WorkKind::ManualClean => Some(QueueKind::Clean),
+            WorkKind::Service | WorkKind::Rescue | WorkKind::Unrescue | WorkKind::Inspect => None,
         }
     }
 

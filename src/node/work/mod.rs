@@ -1,6 +1,7 @@
 //! Work that takes its time: deploys, cleanings, inspections, rescues, services, most of it by way of the agent.
 //!
 //! ```text
+//! Queued (a deploy or a cleaning whose turn has not come) ─▶
 //! Booting ─▶ AwaitingAgent ─▶ ReadingSteps ─▶ the list of steps, one entry at a time ─▶ the end of its kind
 //!                ▲                               │  InBandStep   (the agent: write_image, erase_devices, ...)
 //!                └── a step asked for a reboot ──┤  OutOfBandStep (the driver)      Held, Pausing (hold, wait)
@@ -28,6 +29,7 @@ mod verbs;
 pub use failure::explain;
 pub(super) use flow::{
     agent_arrived, agent_unreadable, command_finished, command_goes_on, deadline, driver_answered,
+    turn_came,
 };
 pub(super) use inspect::inspected;
 pub use kind::{States, WorkKind};

@@ -14,8 +14,10 @@ use crate::node::driver_call::DriverRequest;
 use crate::node::effect::{Severity, Step};
 use crate::node::hardware::raid;
 use crate::node::hardware::steps::{HardwareStep, hardware_step, hardware_steps, prepare, record};
+use crate::node::image::image_host;
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
+use crate::node::queues::QueueKind;
 use crate::node::state::Node;
 use crate::node::steps::{
     self, BOOT_INSTANCE, PAUSE_S_MAX, PREPARE_INSTANCE_BOOT, Reserved, TEAR_DOWN_AGENT,
@@ -191,7 +193,16 @@ pub(super) fn without_ramdisk(node: &Node, work: &Work) -> bool {
 }
 
 /// Begins with the step that `current` names; past the last one the work has ended well.
-pub(super) fn run_current(mut turn: Turn<'_>) -> Step {
+pub(super) fn run_current(turn: Turn<'_>) -> Step {
+    run_current_step(turn, false)
+}
+
+/// Its turn to read the image has come.
+pub(super) fn run_in_turn(turn: Turn<'_>) -> Step {
+    run_current_step(turn, true)
+}
+
+fn run_current_step(mut turn: Turn<'_>, has_turn: bool) -> Step {
     let Some(work) = work_of(&turn) else {
         return turn.done(Outcome::AnswerIgnored);
     };
@@ -231,6 +242,13 @@ pub(super) fn run_current(mut turn: Turn<'_>) -> Step {
             turn.call_driver(DriverRequest::RebootToRamdisk);
             turn.done(Outcome::DriverCalled)
         }
+        WRITE_IMAGE if is_core && !has_turn && is_queued_for_image(&turn) => {
+            // Until then its agent has to do no more than to show that it lives.
+            turn.refresh_liveness();
+            let (kind, since) = (QueueKind::ImageHost, turn.now.at);
+            enter(&mut turn, WorkPhase::Queued { kind, since });
+            turn.done(Outcome::Queued)
+        }
         name => {
             let limit = if name == WRITE_IMAGE && is_core {
                 turn.now.limits.write_image_limit_ms
@@ -250,6 +268,11 @@ pub(super) fn run_current(mut turn: Turn<'_>) -> Step {
             turn.done(Outcome::CommandPlanned)
         }
     }
+}
+
+/// True where only so many may read from the image's host at once.
+fn is_queued_for_image(turn: &Turn<'_>) -> bool {
+    turn.now.limits.queues.image_host > 0 && image_host(&turn.node.attributes).is_some()
 }
 
 fn run_reserved(mut turn: Turn<'_>, reserved: Reserved, step: &WorkStep) -> Step {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::kind::WorkKind;
 use crate::node::limits::BootMode;
 use crate::node::provision::ProvisionState;
+use crate::node::queues::QueueKind;
 use crate::node::steps::WorkStep;
 use crate::timestamp::Timestamp;
 
@@ -50,6 +51,13 @@ pub struct Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkPhase {
+    /// Its turn: as many nodes as may do the same are at it.
+    Queued {
+        /// In which queue.
+        kind: QueueKind,
+        /// Since when.
+        since: Timestamp,
+    },
     /// The driver reboots the machine into the ramdisk.
     Booting,
     /// The agent's first heartbeat.
@@ -96,6 +104,11 @@ impl WorkPhase {
     /// The word for logs and texts.
     pub fn name(self) -> &'static str {
         match self {
+            WorkPhase::Queued { kind, .. } => match kind {
+                QueueKind::Deploy => "waiting for a turn to deploy",
+                QueueKind::Clean => "waiting for a turn to clean",
+                QueueKind::ImageHost => "waiting for a turn to read the image",
+            },
             WorkPhase::Booting => "booting the ramdisk",
             WorkPhase::AwaitingAgent => "waiting for the agent's first heartbeat",
             WorkPhase::ReadingSteps => "reading the agent's steps",
@@ -119,6 +132,8 @@ impl WorkPhase {
     /// True where the next move is not the conductor's: clients see a state that waits.
     pub fn awaits_agent(self) -> bool {
         match self {
+            // An agent is there, and is watched as ever.
+            WorkPhase::Queued { kind, .. } => kind == QueueKind::ImageHost,
             WorkPhase::AwaitingAgent
             | WorkPhase::ReadingSteps
             | WorkPhase::InBandStep
@@ -188,6 +203,14 @@ impl Work {
             WorkPhase::Held => states.held.unwrap_or(states.working),
             phase if phase.awaits_agent() => states.waiting.unwrap_or(states.working),
             _ => states.working,
+        }
+    }
+
+    /// True while it waits to begin: nothing has been done to its machine yet.
+    pub fn has_not_begun(&self) -> bool {
+        match self.phase {
+            WorkPhase::Queued { kind, .. } => self.kind.queue() == Some(kind),
+            _ => false,
         }
     }
 

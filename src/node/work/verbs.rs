@@ -257,7 +257,7 @@ fn work(turn: &Turn<'_>, kind: WorkKind, steps: Vec<WorkStep>) -> Work {
     Work::begun(kind, turn.now.at, mode, steps)
 }
 
-/// Begins with booting the ramdisk, or without it where it is not needed.
+/// Begins, at once or when its turn comes.
 fn begin(mut turn: Turn<'_>, mut work: Work) -> Step {
     let kind = work.kind;
     if matches!(kind, WorkKind::ManualClean | WorkKind::Service) {
@@ -266,9 +266,23 @@ fn begin(mut turn: Turn<'_>, mut work: Work) -> Step {
     }
     turn.node.last_error = None;
     turn.forget_agent();
-    let is_without_ramdisk = work.is_without_ramdisk;
+    let queue = kind
+        .queue()
+        .filter(|queue| turn.now.limits.queues.of(*queue) > 0);
+    if let Some(kind) = queue {
+        let since = turn.now.at;
+        work.phase = WorkPhase::Queued { kind, since };
+        turn.move_to(Provision::Working(Box::new(work)));
+        return turn.done(Outcome::Queued);
+    }
     turn.move_to(Provision::Working(Box::new(work)));
-    if is_without_ramdisk {
+    start(turn)
+}
+
+/// The work begins with booting the ramdisk, or without it where it is not needed.
+pub(super) fn start(mut turn: Turn<'_>) -> Step {
+    enter(&mut turn, WorkPhase::Booting);
+    if work_of(&turn).is_some_and(|work| work.is_without_ramdisk) {
         return steps_read(turn, &Value::Null);
     }
     turn.call_driver(DriverRequest::RebootToRamdisk);
