@@ -12,8 +12,6 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use upbeat::node::Node;
-use upbeat::timestamp::Timestamp;
 
 const NODES: u64 = 10_000;
 const PAGES: u64 = 500;
@@ -71,34 +69,13 @@ impl Caller {
     }
 }
 
-/// A node as sites have them: described, with credentials and one port.
-fn described(number: u64, now: Timestamp) -> Node {
-    let mut node = common::available(number, now);
-    let object = |value: Value| value.as_object().cloned().unwrap_or_default();
-    node.attributes.driver_info = object(json!({
-        "redfish_address": format!("https://10.1.{}.{}", number / 250, number % 250),
-        "redfish_username": "upbeat", "redfish_password": "not-so-secret",
-        "redfish_system_id": "/redfish/v1/Systems/1", "redfish_verify_ca": true,
-    }));
-    node.attributes.properties = object(json!({
-        "cpu_arch": "x86_64", "cpus": 64, "memory_mb": 524_288, "local_gb": 1920,
-        "vendor": "example", "capabilities": "boot_mode:uefi,secure_boot:true",
-        "root_device": {"serial": format!("S4EMNX0R{number:06}")},
-    }));
-    node.attributes.extra = object(json!({
-        "rack": format!("r{:03}", number / 40), "unit": number % 40, "asset": format!("A-{number:07}"),
-    }));
-    node.attributes.resource_class = Some("baremetal.large".to_owned());
-    node
-}
-
 fn main() {
     common::print_machine();
     common::choose_tls();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let config = common::config(folder.path());
     actix_web::rt::System::new().block_on(async {
-        common::fill(&config.database.url, NODES, described).await;
+        common::fill(&config.database.url, NODES, common::described).await;
         let running = upbeat::serve::start(&config, None)
             .await
             .expect("the conductor starts");

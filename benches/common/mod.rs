@@ -2,13 +2,15 @@
 
 #![allow(dead_code, reason = "each bench uses a part of it")]
 
+pub mod agent;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use upbeat::clock::Clock;
 use upbeat::config::Config;
 use upbeat::node::work::{Work, WorkKind, WorkPhase};
@@ -87,6 +89,27 @@ pub fn available(number: u64, now: Timestamp) -> Node {
     let mut node = Node::enrolled(NodeId(id(number)), attributes, now);
     node.provision = Provision::Available;
     node.ports = vec![Port::new(PortId(id(1_000_000 + number)), mac(number), now)];
+    node
+}
+
+/// A node as sites have them: described, with credentials and one port.
+pub fn described(number: u64, now: Timestamp) -> Node {
+    let mut node = available(number, now);
+    let object = |value: Value| value.as_object().cloned().unwrap_or_default();
+    node.attributes.driver_info = object(json!({
+        "redfish_address": format!("https://10.1.{}.{}", number / 250, number % 250),
+        "redfish_username": "upbeat", "redfish_password": "not-so-secret",
+        "redfish_system_id": "/redfish/v1/Systems/1", "redfish_verify_ca": true,
+    }));
+    node.attributes.properties = object(json!({
+        "cpu_arch": "x86_64", "cpus": 64, "memory_mb": 524_288, "local_gb": 1920,
+        "vendor": "example", "capabilities": "boot_mode:uefi,secure_boot:true",
+        "root_device": {"serial": format!("S4EMNX0R{number:06}")},
+    }));
+    node.attributes.extra = object(json!({
+        "rack": format!("r{:03}", number / 40), "unit": number % 40, "asset": format!("A-{number:07}"),
+    }));
+    node.attributes.resource_class = Some("baremetal.large".to_owned());
     node
 }
 
