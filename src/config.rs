@@ -132,6 +132,8 @@ pub struct Conductor {
     pub actor_restarts_max: u32,
     /// Seconds over which restarts are counted.
     pub actor_restarts_window: u64,
+    /// Seconds for which the actor of a node that rests is kept when nobody asks for it.
+    pub idle_actor_kept_for: u64,
 }
 
 /// `[database]`
@@ -283,6 +285,7 @@ impl Default for Conductor {
             max_concurrent_per_image_host: 100,
             actor_restarts_max: 5,
             actor_restarts_window: 60,
+            idle_actor_kept_for: 10,
         }
     }
 }

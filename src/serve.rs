@@ -291,6 +291,7 @@ fn conductor_settings(config: &Config, host: String) -> Settings {
             restarts_max: config.conductor.actor_restarts_max as usize,
             window: Duration::from_secs(config.conductor.actor_restarts_window),
         },
+        idle_actor_kept_for: Duration::from_secs(config.conductor.idle_actor_kept_for),
         limits: config.limits(),
         agent_requests_max: config.agent.requests_max,
         poll_interval_max_ms: config.agent.poll_interval_max.saturating_mul(1_000),

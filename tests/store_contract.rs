@@ -13,6 +13,8 @@ mod objects;
 mod opening;
 #[path = "store/schema.rs"]
 mod schema;
+#[path = "store/signs.rs"]
+mod signs;
 
 use support::Database;
 
@@ -58,6 +60,9 @@ on_both! {
     cases::what_an_inspection_found_is_kept_with_its_node,
     cases::ports_stay_in_the_order_of_their_creation,
     cases::a_save_over_another_version_changes_nothing,
+    signs::signs_of_life_are_read_with_their_node,
+    signs::signs_of_an_older_node_do_not_count,
+    signs::signs_go_with_their_node,
     cases::every_unique_value_is_guarded,
     cases::two_ports_of_a_node_can_swap_their_addresses,
     cases::with_a_node_goes_all_that_hangs_on_it,

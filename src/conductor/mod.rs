@@ -39,8 +39,8 @@ pub use self::token::{MASKED, TokenKey};
 
 use self::allocator::Allocator;
 use self::calls::Calls;
-use self::node_actor::Start;
-use self::registry::Registry;
+use self::node_actor::{Deliver, Start};
+use self::registry::{Registry, Undelivered};
 use self::shared::Shared;
 use self::turns::Turns;
 use crate::agent::AgentClient;
@@ -329,34 +329,46 @@ impl Conductor {
         event: Event,
         token: Option<Option<String>>,
     ) -> Result<Answer, DeliverError> {
-        if !self.shared.registry.has(id) {
-            let found = self.shared.reader.node(Ident::Id(id)).await;
-            match found {
-                Ok(Some(_)) => self.shared.registry.start(&self.shared, id, Start::fresh()),
-                Ok(None) => return Err(DeliverError::NotFound),
-                Err(ReadError::Unavailable(why)) => return Err(DeliverError::Unavailable(why)),
-                Err(ReadError::UnknownMarker) => return Err(DeliverError::NotFound),
-            }
-        }
         let (reply_to, reply) = oneshot::channel();
-        let sent = self.shared.registry.try_send(id, event, token, reply_to);
-        match sent {
-            Ok(()) => {}
-            Err(error) => {
-                match &error {
-                    DeliverError::Overloaded { .. } => {
-                        self.shared.metrics.mailbox_refused.inc();
+        let mut deliver = Deliver {
+            event,
+            token,
+            reply_to,
+        };
+        loop {
+            match self.shared.registry.try_send(id, deliver) {
+                Ok(()) => break,
+                // It has none as long as nobody has asked for it, or has had nothing to do for a while.
+                Err(Undelivered::NoActor(back)) => {
+                    deliver = *back;
+                    match self.shared.reader.node(Ident::Id(id)).await {
+                        Ok(Some(_)) => {
+                            self.shared.registry.start(&self.shared, id, Start::fresh());
+                        }
+                        Ok(None) | Err(ReadError::UnknownMarker) => {
+                            return Err(DeliverError::NotFound);
+                        }
+                        Err(ReadError::Unavailable(why)) => {
+                            return Err(DeliverError::Unavailable(why));
+                        }
                     }
-                    DeliverError::Unavailable(_) => {
-                        self.shared.registry.start(&self.shared, id, Start::fresh());
-                    }
-                    DeliverError::NotFound
-                    | DeliverError::Refused(_)
-                    | DeliverError::Busy(_)
-                    | DeliverError::Duplicate { .. }
-                    | DeliverError::Panicked => {}
                 }
-                return Err(error);
+                Err(Undelivered::Error(error)) => {
+                    match &error {
+                        DeliverError::Overloaded { .. } => {
+                            self.shared.metrics.mailbox_refused.inc();
+                        }
+                        DeliverError::Unavailable(_) => {
+                            self.shared.registry.start(&self.shared, id, Start::fresh());
+                        }
+                        DeliverError::NotFound
+                        | DeliverError::Refused(_)
+                        | DeliverError::Busy(_)
+                        | DeliverError::Duplicate { .. }
+                        | DeliverError::Panicked => {}
+                    }
+                    return Err(error);
+                }
             }
         }
         if let Ok(answer) = reply.await {

@@ -17,7 +17,22 @@ use crate::node::{Event, NodeId};
 /// All node actors of a conductor.
 pub(super) struct Registry {
     arbiters: Vec<ArbiterHandle>,
-    actors: Mutex<HashMap<NodeId, Addr<NodeActor>>>,
+    actors: Mutex<HashMap<NodeId, Entry>>,
+}
+
+/// A node's actor.
+struct Entry {
+    address: Addr<NodeActor>,
+    /// How many messages were put into its mailbox from here.
+    sent: u64,
+}
+
+/// Why a message is not in the mailbox.
+pub(super) enum Undelivered {
+    /// The node has no actor at the moment: start it, and try again with this.
+    NoActor(Box<Deliver>),
+    /// It can't be had.
+    Error(DeliverError),
 }
 
 /// What a caller waits on.
@@ -31,11 +46,6 @@ impl Registry {
         }
     }
 
-    /// True when the node has an actor.
-    pub(super) fn has(&self, id: NodeId) -> bool {
-        self.lock().contains_key(&id)
-    }
-
     /// How many nodes have an actor.
     pub(super) fn len(&self) -> usize {
         self.lock().len()
@@ -44,50 +54,55 @@ impl Registry {
     /// Starts the node's actor, unless it has one.
     pub(super) fn start(&self, shared: &Arc<Shared>, id: NodeId, start: Start) {
         let mut actors = self.lock();
-        if actors.get(&id).is_some_and(Addr::connected) {
+        if actors
+            .get(&id)
+            .is_some_and(|entry| entry.address.connected())
+        {
             return;
         }
-        actors.insert(
-            id,
-            NodeActor::start(shared.clone(), self.arbiter(id), id, start),
-        );
+        let address = NodeActor::start(shared.clone(), self.arbiter(id), id, start);
+        actors.insert(id, Entry { address, sent: 0 });
     }
 
     /// Starts an actor in place of the one the node has.
     pub(super) fn replace(&self, shared: &Arc<Shared>, id: NodeId, start: Start) {
         let address = NodeActor::start(shared.clone(), self.arbiter(id), id, start);
-        self.lock().insert(id, address);
+        self.lock().insert(id, Entry { address, sent: 0 });
     }
 
-    /// Hands an event to the node's actor without waiting. The actor must have been started.
-    pub(super) fn try_send(
-        &self,
-        id: NodeId,
-        event: Event,
-        token: Option<Option<String>>,
-        reply_to: ReplyTo,
-    ) -> Result<(), DeliverError> {
-        let actors = self.lock();
-        let Some(address) = actors.get(&id) else {
-            return Err(DeliverError::NotFound);
+    /// Puts a message into the mailbox of the node's actor without waiting.
+    pub(super) fn try_send(&self, id: NodeId, deliver: Deliver) -> Result<(), Undelivered> {
+        let mut actors = self.lock();
+        let Some(entry) = actors.get_mut(&id) else {
+            return Err(Undelivered::NoActor(Box::new(deliver)));
         };
-        let deliver = Deliver {
-            event,
-            token,
-            reply_to,
-        };
-        address.try_send(deliver).map_err(|refused| match refused {
-            actix::prelude::SendError::Full(_) => DeliverError::Overloaded { retry_after_s: 1 },
-            actix::prelude::SendError::Closed(_) => DeliverError::Unavailable(
-                "the node's actor has ended and is being started again".to_owned(),
-            ),
-        })
+        entry.address.try_send(deliver).map_err(|refused| {
+            Undelivered::Error(match refused {
+                actix::prelude::SendError::Full(_) => DeliverError::Overloaded { retry_after_s: 1 },
+                actix::prelude::SendError::Closed(_) => DeliverError::Unavailable(
+                    "the node's actor has ended and is being started again".to_owned(),
+                ),
+            })
+        })?;
+        entry.sent += 1;
+        Ok(())
+    }
+
+    /// Forgets the node's actor, which has nothing to do, unless something is in its mailbox: true if it was forgotten. `taken`: how
+    /// many messages it has taken out.
+    pub(super) fn retire(&self, id: NodeId, taken: u64) -> bool {
+        let mut actors = self.lock();
+        let is_empty = actors.get(&id).is_some_and(|entry| entry.sent == taken);
+        if is_empty {
+            actors.remove(&id);
+        }
+        is_empty
     }
 
     /// Tells the node's actor something that must not be lost, however full its queue is. Nothing, if it has none.
     pub(super) fn tell(&self, id: NodeId, event: Event) {
-        if let Some(address) = self.lock().get(&id) {
-            address.do_send(Tell(event));
+        if let Some(entry) = self.lock().get(&id) {
+            entry.address.do_send(Tell(event));
         }
     }
 
@@ -106,7 +121,7 @@ impl Registry {
         &self.arbiters[spread]
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<NodeId, Addr<NodeActor>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<NodeId, Entry>> {
         // The map is whole after every statement above, so a panic elsewhere doesn't spoil it.
         self.actors.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -46,6 +46,8 @@ pub struct Settings {
     pub mailbox_messages_max: usize,
     /// How often a node's actor may panic before the node is quarantined.
     pub intensity: Intensity,
+    /// For how long the actor of a node that rests is kept when nobody asks for it.
+    pub idle_actor_kept_for: Duration,
     /// How long things may take.
     pub limits: Limits,
     /// For how long a request waits for a busy node before it is refused; zero: not at all.

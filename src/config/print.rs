@@ -144,6 +144,7 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     "actor_restarts_window",
                     number(conductor.actor_restarts_window),
                 ),
+                ("idle_actor_kept_for", number(conductor.idle_actor_kept_for)),
             ],
         ),
         (

@@ -153,6 +153,11 @@ fn read_conductor(from: &mut Section<'_>, default: Conductor) -> Conductor {
             default.actor_restarts_window,
             1..=DAY,
         ),
+        idle_actor_kept_for: from.number(
+            "idle_actor_kept_for",
+            default.idle_actor_kept_for,
+            1..=DAY,
+        ),
     }
 }
 

@@ -31,6 +31,7 @@ mod power;
 mod provision;
 pub mod queues;
 mod refused;
+mod signs;
 mod state;
 mod step;
 pub mod steps;
@@ -58,6 +59,7 @@ pub use manage::allows;
 pub use outcome::Outcome;
 pub use provision::{ProvisionState, Verb};
 pub use refused::Refused;
+pub use signs::Signs;
 pub use state::{
     Attributes, Deadlines, Inspection, Maintenance, Node, NodeId, Object, Port, PortId, Power,
     PowerState, Provision, Session,

@@ -138,6 +138,8 @@ pub struct Metrics {
     pub commands_unknown: Gauge,
     /// `upbeat_command_gap_seconds`: from a command's end being known to the next one of the same node being sent.
     pub command_gap_seconds: Histogram,
+    /// `upbeat_node_actors`: nodes that have an actor at the moment; those that rest have none.
+    pub node_actors: Gauge,
     /// `upbeat_agent_requests`: requests to agents that are under way.
     pub agent_requests: Gauge,
     /// `upbeat_agent_requests_waiting`: requests to agents that wait for their turn, because as many as may be are under way.
@@ -214,6 +216,7 @@ impl Metrics {
             commands_unknown: Gauge::default(),
             // From 10 ms to 5 minutes: the longest pause between an agent's heartbeats.
             command_gap_seconds: Histogram::new(exponential_buckets(0.01, 2.0, 15)),
+            node_actors: Gauge::default(),
             agent_requests: Gauge::default(),
             agent_requests_waiting: Gauge::default(),
             requests_waiting: Gauge::default(),
@@ -258,6 +261,7 @@ impl Metrics {
             unknown_resolutions as "upbeat_unknown_resolutions": "What became of commands of which it was not known whether they arrived",
             commands_unknown as "upbeat_commands_unknown": "Agent commands that may or may not have arrived",
             command_gap_seconds as "upbeat_command_gap_seconds": "From the end of a command to the next one being sent",
+            node_actors as "upbeat_node_actors": "Nodes that have an actor at the moment",
             agent_requests as "upbeat_agent_requests": "Requests to agents under way",
             agent_requests_waiting as "upbeat_agent_requests_waiting": "Requests to agents that wait for their turn",
             requests_waiting as "upbeat_requests_waiting": "Requests of operators that wait for a busy node",
@@ -401,6 +405,7 @@ mod tests {
             "upbeat_unknown_outcomes_total{command=\"standby.sync\"}",
             "upbeat_unknown_resolutions_total{command=\"standby.sync\",resolution=\"found\"}",
             "upbeat_commands_unknown",
+            "upbeat_node_actors",
             "upbeat_agent_requests",
             "upbeat_agent_requests_waiting",
             "upbeat_requests_waiting",

@@ -4,7 +4,7 @@ use super::connection::AnyConnection;
 use super::fault::Fault;
 use super::queue::Task;
 use super::types::{Change, Save};
-use super::{catalog, commands, history, inventories, nodes, parts, ports};
+use super::{catalog, commands, history, inventories, nodes, parts, ports, signs};
 
 /// The last numbers given out in the orders of creation.
 pub(super) struct Seqs {
@@ -34,6 +34,7 @@ pub(super) fn apply(
 ) -> Result<(), Fault> {
     match task {
         Task::Node(save) => apply_node(conn, seqs, host, save),
+        Task::Signs(node) => signs::set(conn, node),
         Task::Record(save) => catalog::save(conn, save, || {
             seqs.catalog += 1;
             seqs.catalog
@@ -55,7 +56,7 @@ fn apply_node(
             (!node.ports.is_empty(), parts::has_any(node))
         }
         Change::Update { from_version } => {
-            nodes::update(conn, node, from_version)?;
+            nodes::update(conn, node, from_version, save.columns)?;
             (save.ports_changed, save.parts_changed)
         }
         Change::Remove { from_version } => {

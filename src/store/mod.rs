@@ -27,6 +27,7 @@ mod queue;
 mod reader;
 mod rows;
 mod schema;
+mod signs;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -38,7 +39,7 @@ pub use open::{OpenError, Store, StoreSettings, open, open_observed};
 pub use queue::Writer;
 pub use reader::Reader;
 pub use types::{
-    AllocationLink, Change, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter,
+    AllocationLink, Change, Columns, HistoryEntry, Ident, LedgerEntry, NODE_SORT_KEYS, NodeFilter,
     NodeOutline, PART_SORT_KEYS, PORT_SORT_KEYS, Page, PartFilter, PartOfNode, PortFilter,
     PortOfNode, RECORD_SORT_KEYS, ReadError, RecordFilter, RecordSave, Save, SaveError,
 };

@@ -8,10 +8,12 @@ use diesel::prelude::*;
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
 use super::page::{cut, text_or, time_or};
-use super::rows::{NodeRow, OutlineRow, folded, limit, node_from, number, outline_from, text};
-use super::schema::{nodes, ports as ports_table};
-use super::types::{Ident, NodeFilter, NodeOutline, Page, ReadError, SaveError};
-use super::{parts, ports};
+use super::rows::{
+    NodeRow, OutlineRow, StateRow, folded, limit, node_from, number, outline_from, text,
+};
+use super::schema::{nodes, ports as ports_table, signs as signs_table};
+use super::types::{Columns, Ident, NodeFilter, NodeOutline, Page, ReadError, SaveError};
+use super::{parts, ports, signs};
 use crate::node::{Node, NodeId, ProvisionState};
 
 /// Writes a new node, without its ports.
@@ -23,17 +25,24 @@ pub(super) fn insert(conn: &mut AnyConnection, node: &Node, seq: i64) -> Result<
     Ok(())
 }
 
-/// Writes a node over its version `from`, without its ports. Where that version is not stored, nothing is changed.
-pub(super) fn update(conn: &mut AnyConnection, node: &Node, from: u64) -> Result<(), Fault> {
-    let changed = diesel::update(
+/// Writes these columns of a node over its version `from`, without its ports. Where that version is not stored, nothing is changed.
+pub(super) fn update(
+    conn: &mut AnyConnection,
+    node: &Node,
+    from: u64,
+    columns: Columns,
+) -> Result<(), Fault> {
+    let row = diesel::update(
         nodes::table
             .filter(nodes::id.eq(node.id.to_string()))
-            .filter(nodes::version.eq(number(from))),
-    )
-    .set(NodeRow::from(node))
-    .execute(conn)
-    .map_err(|error| duplicate(error, node))?;
-    one(changed)
+            // Older where signs of life were stored since, which have rows of their own.
+            .filter(nodes::version.le(number(from))),
+    );
+    let changed = match columns {
+        Columns::State => row.set(StateRow::from(node)).execute(conn),
+        Columns::All => row.set(NodeRow::from(node)).execute(conn),
+    };
+    one(changed.map_err(|error| duplicate(error, node))?)
 }
 
 /// Removes a node of version `from` with everything that hangs on it. Where that version is not stored, nothing is changed.
@@ -41,7 +50,7 @@ pub(super) fn remove(conn: &mut AnyConnection, node: NodeId, from: u64) -> Resul
     let removed = diesel::delete(
         nodes::table
             .filter(nodes::id.eq(node.to_string()))
-            .filter(nodes::version.eq(number(from))),
+            .filter(nodes::version.le(number(from))),
     )
     .execute(conn)?;
     one(removed)
@@ -91,6 +100,7 @@ pub(super) fn find(
     };
     let rows: Vec<(String, String)> = query.load(conn)?;
     let mut found = read_all(rows)?;
+    signs::attach(conn, &mut found)?;
     ports::attach(conn, &mut found)?;
     parts::attach(conn, &mut found)?;
     Ok(found.pop())
@@ -105,6 +115,7 @@ pub(super) fn list(
     let query = paged(conn, filter, page)?;
     let rows: Vec<(String, String)> = query.select((nodes::id, nodes::body)).load(conn)?;
     let mut found = read_all(rows)?;
+    signs::attach(conn, &mut found)?;
     ports::attach(conn, &mut found)?;
     parts::attach(conn, &mut found)?;
     Ok(found)
@@ -374,6 +385,10 @@ pub(super) fn waiting(conn: &mut AnyConnection) -> Result<Vec<Node>, ReadFault> 
     let of_them = nodes::table
         .filter(nodes::waiting.eq(true))
         .select(nodes::id);
+    let rows = signs_table::table
+        .filter(signs_table::node_id.eq_any(of_them))
+        .load(conn)?;
+    signs::distribute(rows, &mut found)?;
     let rows = ports_table::table
         .filter(ports_table::node_id.eq_any(of_them))
         .order(ports_table::seq)

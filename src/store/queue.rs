@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::connection::AnyConnection;
 use super::types::{RecordSave, Save, SaveError};
 use super::writer::SAVES_PER_COMMIT;
+use crate::node::Node;
 
 /// How many saves that wait for their turn are in the queue at once, in places of their own: enough for the next commit to be full.
 const PATIENT_SAVES: usize = 2 * SAVES_PER_COMMIT;
@@ -22,6 +23,8 @@ pub(super) type SaveAnswer = oneshot::Sender<Result<(), SaveError>>;
 #[derive(Clone)]
 pub(super) enum Task {
     Node(Box<Save>),
+    /// Nothing but its signs of life.
+    Signs(Arc<Node>),
     Record(Box<RecordSave>),
 }
 
@@ -75,6 +78,20 @@ impl Writer {
             .try_acquire_owned()
             .map_err(|_| SaveError::Overloaded)?;
         self.queued(Task::Node(Box::new(save)), place)
+    }
+
+    /// Stores the signs of life of a node that is otherwise stored as it is; whether there was a place in the queue is known at once.
+    ///
+    /// # Errors
+    /// `Overloaded` or `Unavailable`; the rest comes with the future: `VersionConflict` where there is no such node.
+    pub fn try_save_signs(
+        &self,
+        node: Arc<Node>,
+    ) -> Result<impl Future<Output = Result<(), SaveError>> + Send + use<>, SaveError> {
+        let place = Arc::clone(&self.places)
+            .try_acquire_owned()
+            .map_err(|_| SaveError::Overloaded)?;
+        self.queued(Task::Signs(node), place)
     }
 
     /// As [`Writer::save`], for an object that stands for itself.

@@ -113,21 +113,57 @@ pub(super) struct NodeRow {
     body: String,
 }
 
-impl From<&Node> for NodeRow {
-    fn from(node: &Node) -> NodeRow {
-        let attributes = &node.attributes;
+/// The columns that change with what a node is at; none of them is what operators set.
+#[derive(AsChangeset)]
+#[diesel(table_name = nodes)]
+#[diesel(treat_none_as_null = true)]
+pub(super) struct StateRow {
+    version: i64,
+    provision_state: String,
+    power_state: Option<String>,
+    maintenance: bool,
+    fault: Option<String>,
+    next_deadline: Option<i64>,
+    waiting: bool,
+    updated_at: Option<i64>,
+    body: String,
+}
+
+impl From<&Node> for StateRow {
+    fn from(node: &Node) -> StateRow {
         let next_deadline = node.next_deadline().map(|at| at.0);
-        NodeRow {
-            id: node.id.to_string(),
+        StateRow {
             version: number(node.version),
-            name: optional(attributes.name.as_ref()),
-            instance_uuid: optional(attributes.instance_uuid.as_ref()),
-            instance_name: optional(attributes.instance_name.as_ref()),
-            driver: text(&attributes.driver),
             provision_state: node.provision_state().name().to_owned(),
             power_state: node.power.state.map(|state| state.name().to_owned()),
             maintenance: node.maintenance.is_some(),
             fault: optional(node.maintenance.as_ref().and_then(|on| on.fault.as_ref())),
+            next_deadline,
+            waiting: next_deadline.is_some()
+                || node.open_command().is_some()
+                || node.driver_call.is_some()
+                || !claims(node).is_empty(),
+            updated_at: node.updated_at.map(|at| at.0),
+            body: write(NODE_FORM, node),
+        }
+    }
+}
+
+impl From<&Node> for NodeRow {
+    fn from(node: &Node) -> NodeRow {
+        let attributes = &node.attributes;
+        let state = StateRow::from(node);
+        NodeRow {
+            id: node.id.to_string(),
+            version: state.version,
+            name: optional(attributes.name.as_ref()),
+            instance_uuid: optional(attributes.instance_uuid.as_ref()),
+            instance_name: optional(attributes.instance_name.as_ref()),
+            driver: text(&attributes.driver),
+            provision_state: state.provision_state,
+            power_state: state.power_state,
+            maintenance: state.maintenance,
+            fault: state.fault,
             resource_class: optional(attributes.resource_class.as_ref()),
             conductor_group: text(&attributes.conductor_group),
             owner: optional(attributes.owner.as_ref()),
@@ -137,14 +173,11 @@ impl From<&Node> for NodeRow {
             shard: optional(attributes.shard.as_ref()),
             parent_node: optional(attributes.parent_node.as_ref()),
             chassis_uuid: optional(attributes.chassis_uuid.as_ref()),
-            next_deadline,
-            waiting: next_deadline.is_some()
-                || node.open_command().is_some()
-                || node.driver_call.is_some()
-                || !claims(node).is_empty(),
+            next_deadline: state.next_deadline,
+            waiting: state.waiting,
             created_at: node.created_at.0,
-            updated_at: node.updated_at.map(|at| at.0),
-            body: write(NODE_FORM, node),
+            updated_at: state.updated_at,
+            body: state.body,
         }
     }
 }

@@ -31,6 +31,14 @@ diesel::table! {
 }
 
 diesel::table! {
+    signs (node_id) {
+        node_id -> Text,
+        version -> BigInt,
+        body -> Text,
+    }
+}
+
+diesel::table! {
     ports (id) {
         id -> Text,
         seq -> BigInt,
@@ -120,4 +128,4 @@ diesel::table! {
 }
 
 diesel::joinable!(ports -> nodes (node_id));
-diesel::allow_tables_to_appear_in_same_query!(nodes, ports, parts);
+diesel::allow_tables_to_appear_in_same_query!(nodes, ports, parts, signs);

@@ -18,6 +18,8 @@ pub struct Save {
     pub node: Arc<Node>,
     /// What kind of change.
     pub change: Change,
+    /// Which columns of the node's row may differ from those stored.
+    pub columns: Columns,
     /// The ports differ from those stored.
     pub ports_changed: bool,
     /// Its port groups, volume connectors or volume targets differ from those stored.
@@ -36,11 +38,33 @@ impl Save {
         Save {
             node,
             change,
+            columns: Columns::All,
             ports_changed: false,
             parts_changed: false,
             allocation: None,
             inventory: None,
             history: Vec::new(),
+        }
+    }
+}
+
+/// Which columns of a node's row a change may touch, besides its version and its body. Columns that are written again as they were
+/// cost as much as new ones, with all their indexes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Columns {
+    /// What it is at, and its next deadline.
+    State,
+    /// What operators set, too.
+    All,
+}
+
+impl Columns {
+    /// Those that a change from `before` to `after` may touch.
+    pub fn between(before: &Node, after: &Node) -> Columns {
+        if before.attributes != after.attributes {
+            Columns::All
+        } else {
+            Columns::State
         }
     }
 }
@@ -97,7 +121,7 @@ pub enum Change {
     Insert,
     /// It is there with this version, and becomes what is given.
     Update {
-        /// The version that must be stored at the moment.
+        /// The version that must be stored at the moment; its signs of life may make it newer than what else is stored.
         from_version: u64,
     },
     /// It is there with this version, and goes; a node with its ports, commands and history.

@@ -382,6 +382,9 @@ fn store_each(
                     Task::Node(save) => {
                         tracing::error!(node.id = %save.node.id, why, "not stored");
                     }
+                    Task::Signs(node) => {
+                        tracing::error!(node.id = %node.id, why, "signs of life were not stored");
+                    }
                     Task::Record(_) => tracing::error!(why, "an object was not stored"),
                 }
                 results.push(Err(SaveError::Unavailable(why)));

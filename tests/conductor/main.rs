@@ -11,6 +11,7 @@ mod burst;
 mod counted;
 mod crossing;
 mod deadlines;
+mod idle;
 mod meanwhile;
 mod outage;
 mod quarantine;

@@ -57,6 +57,7 @@ pub async fn start_test_conductor(change: impl FnOnce(&mut Settings)) -> TestCon
             window: Duration::from_secs(60),
         },
         // There are no agents that could clean.
+        idle_actor_kept_for: Duration::from_secs(10),
         limits: Limits {
             automated_clean: false,
             ..Limits::default()

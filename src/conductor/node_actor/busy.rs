@@ -69,6 +69,11 @@ impl Waiting {
 }
 
 impl Queue {
+    /// Nobody waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
     /// Everybody is told that nothing comes of it.
     pub(super) fn give_up(&mut self) {
         self.waiting.drain(..).for_each(Waiting::give_up);

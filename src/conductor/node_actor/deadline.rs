@@ -28,7 +28,7 @@ impl NodeActor {
             if let Some((_, timer)) = self.timer.take() {
                 context.cancel_future(timer);
             }
-            return;
+            return self.leave_when_idle(context);
         };
         if let Some((armed_for, timer)) = self.timer {
             if armed_for <= next {

@@ -13,6 +13,7 @@ mod busy;
 mod counting;
 mod deadline;
 mod log;
+mod rest;
 mod storing;
 mod untaken;
 mod watcher;
@@ -32,6 +33,7 @@ use self::busy::Asking;
 use self::storing::Then;
 use self::untaken::Untaken;
 use self::watcher::NodeWatcher;
+use super::calls::Counted;
 use super::command_actor::{Child, CommandActor};
 use super::measure::{self, ComingBack};
 use super::registry::ReplyTo;
@@ -43,7 +45,7 @@ use crate::command::CommandId;
 use crate::node::queues::{self, Claims};
 use crate::node::{Event, Node, NodeId, Now, Refused, Reply, TokenMatch, is_sign_of_life, step};
 use crate::retry::Pauses;
-use crate::store::{AllocationLink, Change, Save};
+use crate::store::{AllocationLink, Change, Columns, Save};
 use crate::timestamp::Timestamp;
 
 /// An event, and who waits for what becomes of it.
@@ -122,8 +124,13 @@ pub(super) struct NodeActor {
     busy: busy::Queue,
     /// A change is on its way to the store, and nothing else is taken.
     is_committing: bool,
+    /// How many messages were taken out of the mailbox that the registry put in.
+    taken: u64,
+    /// Looks from time to time whether there is nothing to do any more.
+    rest: Option<SpawnHandle>,
     /// See [`NodeWatcher`].
     is_last_try: Arc<AtomicBool>,
+    _counted: Counted,
 }
 
 /// Who is told what became of an event.
@@ -155,6 +162,7 @@ impl NodeActor {
                 is_last_try: is_last_try.clone(),
             };
             let actor = NodeActor {
+                _counted: Counted::new(&shared.metrics.node_actors),
                 shared,
                 arbiter: on,
                 id,
@@ -175,6 +183,8 @@ impl NodeActor {
                 held: Vec::new(),
                 busy: busy::Queue::default(),
                 is_committing: false,
+                taken: 0,
+                rest: None,
                 is_last_try,
             };
             (actor, watcher)
@@ -258,6 +268,7 @@ impl NodeActor {
             Change::Update { from_version }
         };
         let save = Save {
+            columns: Columns::between(&before, &node),
             ports_changed: node.ports != before.ports,
             parts_changed: node.portgroups != before.portgroups
                 || node.volume_connectors != before.volume_connectors
@@ -426,6 +437,7 @@ impl Actor for NodeActor {
         }
         self.child = None;
         self.timer = None;
+        self.rest = None;
         // All that is in flight is asked for anew.
         self.node = None;
         self.seen = None;
@@ -453,6 +465,7 @@ impl Handler<Deliver> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, deliver: Deliver, context: &mut Context<Self>) {
+        self.taken += 1;
         if let Some(why) = &self.store_down {
             let told = Err(DeliverError::Unavailable(why.clone()));
             // Whoever asked may have gone.

@@ -12,7 +12,7 @@ use super::{Caller, NodeActor, Tell};
 use crate::conductor::DeliverError;
 use crate::node::queues::{Claims, claims};
 use crate::node::{Event, Node, after_trouble_with_the_store, is_sign_worth_storing};
-use crate::store::{Change, Ident, ReadError, Save, SaveError};
+use crate::store::{Ident, ReadError, SaveError};
 
 /// A sign of life for which the store had no place is offered again after so long.
 const LIVENESS_PUT_OFF_FOR: Duration = Duration::from_secs(1);
@@ -163,9 +163,7 @@ impl NodeActor {
             return;
         }
         let version = node.version;
-        let from_version = self.stored_version;
-        let save = Save::of(node, Change::Update { from_version });
-        let saving = match self.shared.writer.try_save(save) {
+        let saving = match self.shared.writer.try_save_signs(node) {
             Ok(saving) => saving,
             Err(_) => return self.put_liveness_off(context),
         };

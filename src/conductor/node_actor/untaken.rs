@@ -60,6 +60,11 @@ impl Untaken {
         }
     }
 
+    /// The row knows everything.
+    pub(super) fn is_settled(&self) -> bool {
+        self.unsettled.is_none()
+    }
+
     /// There was nothing to take it off.
     pub(super) fn needless(&mut self) {
         self.unsettled = None;
