@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
+use crate::bench::{self, BenchOptions};
 use crate::config::{self, Config, LogFormat, Overrides};
 use crate::demo::{self, ConductorSettings, DemoOptions, Lab, RunningConductor, StartConductor};
 use crate::observe::trace;
@@ -35,6 +36,8 @@ enum Role {
     Lab(LabOptions),
     /// Let the very same core live through a made-up world where everything goes wrong, and check that the rules hold.
     Simulate(SimulateOptions),
+    /// Measure what this machine carries: heartbeats, requests, deploys, deadlines, memory.
+    Bench(BenchOptions),
     /// Print the effective configuration, secrets masked; or say everything that is wrong with it.
     Config(ConfigOptions),
 }
@@ -125,6 +128,7 @@ pub fn run() -> ExitCode {
             Err(code) => code,
         },
         Role::Simulate(options) => simulate(&options),
+        Role::Bench(options) => actix_web::rt::System::new().block_on(bench::run(options)),
         Role::Demo(options) => actix_web::rt::System::new().block_on(hold_demo(options)),
     }
 }

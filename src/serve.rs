@@ -22,7 +22,7 @@ use crate::driver::{Drivers, PowerHook};
 use crate::http::{self, HttpSettings};
 use crate::node::masking::masked_text;
 use crate::observe::metrics::{self, Metrics, RequestLabel, RouteLabel};
-use crate::store::{self, StoreSettings, WriterEnd, WriterHandle};
+use crate::store::{self, CommitObserver, StoreSettings, WriterEnd, WriterHandle};
 
 /// How often the conductor notes that it is alive, so that after a crash the time nobody could be heard is known.
 const ALIVE_NOTED_EVERY: Duration = Duration::from_secs(5);
@@ -59,11 +59,32 @@ pub enum Ended {
     Writer,
 }
 
+/// What may be done beside what a conductor does.
+#[derive(Default)]
+pub struct Hooks {
+    /// Is told of the power of `fake-hardware`.
+    pub power: Option<PowerHook>,
+    /// Is told of every commit, on the thread that writes.
+    pub on_commit: Option<CommitObserver>,
+}
+
+/// As [`start_with`], with machines behind `fake-hardware`, if there are any.
+///
+/// # Errors
+/// As [`start_with`].
+pub async fn start(config: &Config, power: Option<PowerHook>) -> Result<Running, String> {
+    let hooks = Hooks {
+        power,
+        ..Hooks::default()
+    };
+    start_with(config, hooks).await
+}
+
 /// Starts a conductor. Returns when the API answers and every waiting node has its actor back. Needs a running actix system.
 ///
 /// # Errors
 /// What is wrong and how to mend it, in words for an operator; nothing is left running then.
-pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, String> {
+pub async fn start_with(config: &Config, hooks: Hooks) -> Result<Running, String> {
     let began = Instant::now();
     let key_path = config
         .token_key_path()
@@ -72,7 +93,7 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
     let clock = Clock::start();
     let host = config.host();
 
-    let observed = metrics.clone();
+    let (observed, on_commit) = (metrics.clone(), hooks.on_commit);
     let settings = StoreSettings {
         url: config.database.url.clone(),
         readers: u32::try_from(config.database.readers).unwrap_or(u32::MAX),
@@ -82,7 +103,12 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
     let opening = move || {
         store::open_observed(
             &settings,
-            Arc::new(move |commit| observed.committed(commit.took, commit.saves)),
+            Arc::new(move |commit| {
+                observed.committed(commit.took, commit.saves);
+                if let Some(also) = &on_commit {
+                    also(commit);
+                }
+            }),
         )
     };
     let store = tokio::task::spawn_blocking(opening)
@@ -111,7 +137,7 @@ pub async fn start(config: &Config, hook: Option<PowerHook>) -> Result<Running, 
         Connections {
             reader: store.reader.clone(),
             writer: store.writer.clone(),
-            drivers: Drivers::new(hook),
+            drivers: Drivers::new(hooks.power),
             agents,
             key,
             metrics: metrics.clone(),

@@ -43,3 +43,4 @@ pub use run::run;
 pub use setup::{
     ConductorSettings, DemoEnd, DemoError, DemoOptions, RunningConductor, StartConductor,
 };
+pub use steps::deploy_steps_offered;

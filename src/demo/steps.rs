@@ -77,6 +77,11 @@ pub(crate) fn offered(kind: Kind) -> Value {
     })
 }
 
+/// The deploy steps a simulated agent tells, which are those of the real one and its own.
+pub fn deploy_steps_offered() -> Value {
+    offered(Kind::Deploy)["deploy_steps"].take()
+}
+
 fn hardware_manager_version() -> Value {
     json!({"generic_hardware_manager": "1.2", OWN_MANAGER: "1"})
 }

@@ -1,0 +1,43 @@
+//! Lookups of agents that have just booted: the first opens a session, which is stored before it is answered; later ones find it.
+
+use std::sync::Arc;
+
+use super::load::{Load, Until};
+use super::process::Process;
+use super::{Bench, load, requests, site};
+
+const PART: &str = "lookups";
+const CONNECTIONS: usize = 64;
+
+pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
+    let place = bench.place()?;
+    let waiting = bench.options.waiting;
+    let node = |number, now| match number {
+        number if number < waiting => site::booted(number, now),
+        number => site::idle(number, now),
+    };
+    site::fill(&place.url, bench.options.nodes, node).await?;
+    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
+        let path = format!(
+            "/v1/lookup?addresses={}",
+            site::mac(number * 7919 % waiting)
+        );
+        *out = requests::request("GET", &path, None);
+    });
+    let load = Load {
+        address: conductor.address,
+        connections: CONNECTIONS,
+        per_s: None,
+        until: Until::Sent(waiting),
+        write,
+    };
+    for what in ["the first of each agent, stored", "later ones"] {
+        let measured = load::drive(load.clone())
+            .await
+            .map_err(|error| error.to_string())?;
+        bench.report.add_load(PART, what, &measured);
+    }
+    conductor.stop().await;
+    Ok(PART)
+}

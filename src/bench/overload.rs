@@ -1,0 +1,89 @@
+//! Twice as many heartbeats as the conductor can take: how many it takes, what the others are told, what it costs, and how soon
+//! all is as before.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::load::{Load, Until};
+use super::process::Process;
+use super::report::Target;
+use super::{Bench, load, requests, site};
+
+const PART: &str = "overload";
+const MB: f64 = 1_048_576.0;
+const TIMES: f64 = 2.0;
+const CONNECTIONS: usize = 2_048;
+/// Nobody expects more than this afterwards.
+const USUAL_PER_S: f64 = 500.0;
+const USUAL_MS: f64 = 10.0;
+
+pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
+    let waiting = bench.options.waiting;
+    let place = bench.place()?;
+    site::fill(&place.url, waiting, site::heard).await?;
+    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let bodies: Vec<Vec<u8>> = (0..waiting)
+        .map(|number| requests::heartbeat(&place.key, number, site::NOBODY))
+        .collect();
+    let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
+        let index = usize::try_from(number * 7919 % waiting).unwrap_or(0);
+        out.extend_from_slice(&bodies[index]);
+    });
+    let usual = Load {
+        address: conductor.address,
+        connections: 64,
+        per_s: None,
+        until: Until::Passed(Duration::from_secs(3)),
+        write,
+    };
+    let drive = async |load: Load| load::drive(load).await.map_err(|error| error.to_string());
+    let capacity = drive(usual.clone()).await?.per_s();
+    let before = conductor.resident() as f64;
+    let flooded = drive(Load {
+        connections: CONNECTIONS,
+        per_s: Some(capacity * TIMES),
+        until: Until::Passed(bench.load_time()),
+        ..usual.clone()
+    })
+    .await?;
+    let after = conductor.resident() as f64;
+    let began = Instant::now();
+    let back = loop {
+        let normal = drive(Load {
+            per_s: Some(USUAL_PER_S),
+            until: Until::Passed(Duration::from_secs(1)),
+            ..usual.clone()
+        })
+        .await?;
+        if normal.bad() == 0 && normal.ms(990) <= USUAL_MS
+            || began.elapsed() > Duration::from_secs(60)
+        {
+            break began.elapsed().as_secs_f64() - 1.0;
+        }
+    };
+    let of = |status| flooded.statuses.get(&status).copied().unwrap_or(0);
+    let told_to_wait = of(503);
+    let unanswered = flooded.bad() - told_to_wait;
+    let report = &mut bench.report;
+    report.add(PART, "what it carries at 64 connections", capacity, "/s");
+    report
+        .add(PART, "accepted at twice that", flooded.per_s(), "/s")
+        .target = Some(Target::AtLeast(capacity * 0.8));
+    report.add(
+        PART,
+        "told to come again (503)",
+        told_to_wait as f64 / flooded.took.as_secs_f64(),
+        "/s",
+    );
+    report.expect_none(PART, "503 without Retry-After", flooded.without_retry_after);
+    report.expect_none(PART, "neither", unanswered);
+    report.add(PART, "accepted: 99 %", flooded.ms(990), "ms");
+    report
+        .add(PART, "more memory", (after - before).max(0.0) / MB, "MB")
+        .target = Some(Target::AtMost(100.0));
+    report
+        .add(PART, "as before after", back.max(0.0), "s")
+        .target = Some(Target::AtMost(10.0));
+    conductor.stop().await;
+    Ok(PART)
+}
