@@ -32,31 +32,31 @@ struct Case {
 const CASES: [Case; 5] = [
     Case {
         name: "heartbeat from request to answer",
-        expected: 397_000,
+        expected: 204_000,
         margin: 10,
         run: heartbeat_path,
     },
     Case {
         name: "step: heartbeat",
-        expected: 112_900,
+        expected: 7_650,
         margin: 5,
         run: || steps(common::agent::node, || heartbeat(TokenMatch::Right)),
     },
     Case {
         name: "step: heartbeat refused",
-        expected: 91_400,
+        expected: 5_510,
         margin: 5,
         run: || steps(common::agent::node, || heartbeat(TokenMatch::Wrong)),
     },
     Case {
         name: "step: deadline that is not due",
-        expected: 131_100,
+        expected: 4_840,
         margin: 5,
         run: || steps(common::agent::node, || Event::DeadlineReached),
     },
     Case {
         name: "step: first heartbeat, the deploy goes on",
-        expected: 41_200,
+        expected: 11_800,
         margin: 5,
         run: || steps(common::agent::looked_up, || heartbeat(TokenMatch::Right)),
     },

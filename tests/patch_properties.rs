@@ -73,7 +73,7 @@ fn a_node(provision: Provision) -> Node {
     let mut port = Map::new();
     port.insert("address".to_owned(), "52:54:00:aa:00:01".into());
     port.insert("node_uuid".to_owned(), "n".into());
-    node.ports = vec![ports::new_port(&port).unwrap().port];
+    node.ports = vec![ports::new_port(&port).unwrap().port].into();
     node
 }
 

@@ -225,10 +225,11 @@ fn recorded_deploy(name: &str) -> Recorded {
         asked_again_at: None,
         proved_alive_at: None,
     });
-    node.ports = sent["ports"].as_array().unwrap().iter().map(port).collect();
+    let ports = sent["ports"].as_array().unwrap().iter().map(port);
+    *node.ports = ports.collect();
     let mut work = Work::begun(WorkKind::Deploy, at, BootMode::Bios, Vec::new());
     work.phase = WorkPhase::ReadingSteps;
-    node.provision = Provision::Working(Box::new(work));
+    node.provision = Provision::Working(work.into());
     Recorded { node, posts }
 }
 

@@ -88,7 +88,7 @@ pub fn available(number: u64, now: Timestamp) -> Node {
     };
     let mut node = Node::enrolled(NodeId(id(number)), attributes, now);
     node.provision = Provision::Available;
-    node.ports = vec![Port::new(PortId(id(1_000_000 + number)), mac(number), now)];
+    node.ports = vec![Port::new(PortId(id(1_000_000 + number)), mac(number), now)].into();
     node
 }
 
@@ -118,7 +118,7 @@ pub fn waiting(number: u64, now: Timestamp) -> Node {
     let mut node = available(number, now);
     let mut deploy = Work::begun(WorkKind::Deploy, now, BootMode::Bios, Vec::new());
     deploy.phase = WorkPhase::AwaitingAgent;
-    node.provision = Provision::Working(Box::new(deploy));
+    node.provision = Provision::Working(deploy.into());
     node.deadlines.liveness = Some(now.plus_ms(3_600_000));
     node
 }

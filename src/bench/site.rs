@@ -83,7 +83,8 @@ pub fn idle(number: u64, now: Timestamp) -> Node {
         PortId(uuid(1_000_000 + number)),
         mac(number),
         now,
-    )];
+    )]
+    .into();
     node
 }
 
@@ -110,7 +111,7 @@ pub fn writing(number: u64, callback_url: &str, now: Timestamp) -> Node {
     ];
     deploy.agent_steps = crate::demo::deploy_steps_offered();
     deploy.hardware_manager_version = json!({"generic_hardware_manager": "1.2"});
-    node.provision = Provision::Working(Box::new(deploy));
+    node.provision = Provision::Working(deploy.into());
     node.power.state = Some(crate::node::PowerState::On);
     node.deadlines.liveness = Some(now.plus_ms(FAR_MS));
     node.deadlines.step = Some(now.plus_ms(2 * FAR_MS));

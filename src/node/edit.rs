@@ -22,8 +22,8 @@ pub(super) fn patch(
         Ok(patched) => patched,
         Err(why) => return turn.refuse(why),
     };
-    let has_new_attributes = patched.attributes != turn.node.attributes;
-    turn.node.attributes = patched.attributes;
+    let has_new_attributes = patched.attributes != *turn.node.attributes;
+    turn.node.attributes = patched.attributes.into();
     match patched.maintenance {
         Some(on) => upkeep::maintenance(turn, on, None),
         None if has_new_attributes => turn.done(Outcome::Changed),

@@ -205,7 +205,7 @@ mod tests {
         work.steps = core_steps();
         work.agent_steps = json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]});
         work.hardware_manager_version = json!({"A": "1"});
-        node.provision = Provision::Working(Box::new(work));
+        node.provision = Provision::Working(work.into());
         let info = driver_internal_info(&node);
         assert_eq!(info["agent_secret_token"], "******");
         assert_eq!(info["agent_last_heartbeat"], "1970-01-01T00:00:00.001000");
@@ -221,7 +221,7 @@ mod tests {
     fn before_the_agent_told_its_steps_the_conductors_own_are_shown_as_not_yet_validated() {
         let mut node = Node::enrolled(NodeId::default(), Attributes::default(), Timestamp(0));
         let work = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Uefi, Vec::new());
-        node.provision = Provision::Working(Box::new(work));
+        node.provision = Provision::Working(work.into());
         let info = driver_internal_info(&node);
         let names: Vec<&Value> = info["deploy_steps"]
             .as_array()

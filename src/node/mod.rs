@@ -8,6 +8,7 @@ pub mod allocation;
 mod answers;
 pub mod attributes;
 pub mod boot_options;
+mod copied;
 mod deadlines;
 mod driver_call;
 mod edit;
@@ -47,6 +48,7 @@ pub mod volume;
 mod waiting;
 pub mod work;
 
+pub use copied::CopyOnChange;
 pub use driver_call::{DriverCall, DriverRequest};
 pub use effect::{Effect, HistoryLine, Reply, Severity, Step};
 pub use event::{

@@ -386,7 +386,7 @@ mod tests {
         let new =
             read(json!({"address": "52:54:00:aa:00:03", "node_uuid": NODE, "extra": {"a": 1}}))
                 .unwrap();
-        node.ports = vec![new.port];
+        node.ports = vec![new.port].into();
         node.provision = provision;
         node
     }

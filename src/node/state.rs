@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::copied::CopyOnChange;
 use super::driver_call::DriverCall;
 use super::hardware::recorded::Hardware;
 use super::parts::Part;
@@ -70,10 +71,10 @@ pub struct Node {
     /// When it last changed by something other than a sign of life.
     pub updated_at: Option<Timestamp>,
     /// What operators set.
-    pub attributes: Attributes,
+    pub attributes: CopyOnChange<Attributes>,
     /// Its network ports; kept in rows of their own.
     #[serde(skip)]
-    pub ports: Vec<Port>,
+    pub ports: CopyOnChange<Vec<Port>>,
     /// Its port groups; kept in rows of their own, as the two after them.
     #[serde(skip)]
     pub portgroups: Vec<Part<Portgroup>>,
@@ -132,8 +133,8 @@ impl Node {
             version: 1,
             created_at: now,
             updated_at: None,
-            attributes,
-            ports: Vec::new(),
+            attributes: attributes.into(),
+            ports: CopyOnChange::default(),
             traits: Vec::new(),
             portgroups: Vec::new(),
             volume_connectors: Vec::new(),
@@ -421,7 +422,7 @@ pub enum Provision {
     Available,
     /// Work is in progress: which state that is, the work says.
     #[serde(alias = "deploying")]
-    Working(Box<Work>),
+    Working(CopyOnChange<Work>),
     /// An inspection ended badly.
     InspectFailed,
     /// A cleaning ended badly.

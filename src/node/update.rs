@@ -46,7 +46,7 @@ pub fn patch(
     }
     if operations.is_empty() && !reset_interfaces {
         return Ok(Patched {
-            attributes: node.attributes.clone(),
+            attributes: (*node.attributes).clone(),
             maintenance: None,
         });
     }

@@ -570,7 +570,7 @@ impl World<'_> {
         let forgets_ports = self.setup.quirks.forgets_ports;
         let read = read.map(|read| Node {
             ports: if forgets_ports {
-                Vec::new()
+                Vec::new().into()
             } else {
                 node.ports.clone()
             },

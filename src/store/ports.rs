@@ -32,7 +32,7 @@ pub(super) fn replace(
     if !stored.is_empty() {
         diesel::delete(ports::table.filter(ports::node_id.eq(&node_id))).execute(conn)?;
     }
-    for port in &node.ports {
+    for port in node.ports.iter() {
         let seq = stored.get(&port.id.to_string()).copied();
         diesel::insert_into(ports::table)
             .values(PortRow::new(

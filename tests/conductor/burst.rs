@@ -48,7 +48,7 @@ fn available(number: usize) -> Node {
         "id": id(number), "created_at": now, "address": mac(number), "pxe_enabled": true,
         "extra": {}, "local_link_connection": {}, "is_smartnic": false,
     });
-    node.ports = vec![serde_json::from_value(port).unwrap()];
+    node.ports = vec![serde_json::from_value(port).unwrap()].into();
     node
 }
 

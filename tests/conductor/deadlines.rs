@@ -83,7 +83,7 @@ fn waiting(number: u128, due_in_ms: i64) -> Node {
     let mut node = Node::enrolled(NodeId(Uuid::from_u128(number)), attributes, now);
     let mut deploy = Work::begun(WorkKind::Deploy, now, BootMode::Bios, Vec::new());
     deploy.phase = WorkPhase::AwaitingAgent;
-    node.provision = Provision::Working(Box::new(deploy));
+    node.provision = Provision::Working(deploy.into());
     node.deadlines.liveness = Some(now.plus_ms(due_in_ms));
     node
 }

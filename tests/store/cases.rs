@@ -31,7 +31,7 @@ fn duplicate(field: &'static str, value: &str) -> Result<(), SaveError> {
 
 pub async fn a_node_comes_back_as_it_was(_: &Database, store: &Store) {
     let mut node = a_node(1);
-    node.ports = vec![a_port(1), a_port(2)];
+    node.ports = vec![a_port(1), a_port(2)].into();
     node.attributes.driver_info = json!({"address": "http://bmc", "password": "p"})
         .as_object()
         .unwrap()
@@ -113,7 +113,7 @@ pub async fn what_an_inspection_found_is_kept_with_its_node(_: &Database, store:
 
 pub async fn ports_stay_in_the_order_of_their_creation(_: &Database, store: &Store) {
     let mut node = a_node(1);
-    node.ports = vec![a_port(9), a_port(5)];
+    node.ports = vec![a_port(9), a_port(5)].into();
     store.writer.save(insert(&node)).await.unwrap();
     let save = update(&mut node, |node| {
         node.ports[0].extra.clear();
@@ -176,7 +176,7 @@ pub async fn a_save_over_another_version_changes_nothing(_: &Database, store: &S
 pub async fn every_unique_value_is_guarded(_: &Database, store: &Store) {
     let mut one = a_node(1);
     one.attributes.instance_uuid = Some("i-1".to_owned());
-    one.ports = vec![a_port(1)];
+    one.ports = vec![a_port(1)].into();
     one.ports[0].name = Some("eth0".to_owned());
     let two = a_node(2);
     enrol(store, &[one.clone(), two.clone()]).await;
@@ -208,7 +208,7 @@ pub async fn every_unique_value_is_guarded(_: &Database, store: &Store) {
     let with_port = |change: fn(&mut upbeat::node::Port)| {
         update(&mut two.clone(), |node| {
             // The first one is fine and must not stay either.
-            node.ports = vec![a_port(8), a_port(9)];
+            node.ports = vec![a_port(8), a_port(9)].into();
             change(&mut node.ports[1]);
         })
     };
@@ -231,7 +231,7 @@ pub async fn every_unique_value_is_guarded(_: &Database, store: &Store) {
 
 pub async fn two_ports_of_a_node_can_swap_their_addresses(_: &Database, store: &Store) {
     let mut node = a_node(1);
-    node.ports = vec![a_port(1), a_port(2)];
+    node.ports = vec![a_port(1), a_port(2)].into();
     enrol(store, std::slice::from_ref(&node)).await;
     let save = update(&mut node, |node| {
         node.ports[0].address = a_port(2).address;
@@ -243,7 +243,7 @@ pub async fn two_ports_of_a_node_can_swap_their_addresses(_: &Database, store: &
 
 pub async fn with_a_node_goes_all_that_hangs_on_it(database: &Database, store: &Store) {
     let mut node = a_node(1);
-    node.ports = vec![a_port(1)];
+    node.ports = vec![a_port(1)].into();
     node.command = Some(Command::planned(CommandId(1), Request::Sync, Timestamp(1)));
     let mut save = insert(&node);
     save.history.push(a_line(1, "enrolled"));
@@ -382,7 +382,7 @@ pub async fn what_waits_is_found_at_start(_: &Database, store: &Store) {
     nodes[1].deadlines.step = Some(Timestamp(500));
     nodes[1].deadlines.liveness = Some(Timestamp(900));
     nodes[2].deadlines.look = Some(Timestamp(400));
-    nodes[2].ports = vec![a_port(1), a_port(2)];
+    nodes[2].ports = vec![a_port(1), a_port(2)].into();
     nodes[3].command = Some(Command::planned(CommandId(1), Request::Sync, Timestamp(1)));
     nodes[4].driver_call = Some(DriverCall {
         number: 1,
@@ -432,7 +432,7 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
     stale.version = 0;
     // Fails at its second port, when the node and the first port are already written.
     let mut half = a_node(6);
-    half.ports = vec![a_port(1), a_port(2), a_port(3)];
+    half.ports = vec![a_port(1), a_port(2), a_port(3)].into();
     half.ports[1].address = a_port(1).address;
     let mut renamed = a_node(4);
     renamed.attributes.name = Some("node-1".to_owned());
@@ -468,7 +468,7 @@ pub async fn a_bad_save_fails_alone(database: &Database, store: &Store) {
     let names: Vec<_> = listed
         .unwrap()
         .into_iter()
-        .map(|node| node.attributes.name.unwrap())
+        .map(|node| node.attributes.name.clone().unwrap())
         .collect();
     assert_eq!(names, ["node-1", "node-9", "node-2", "node-3", "node-5"]);
     let ports = store.reader.ports(PortFilter::default(), first(10)).await;
@@ -545,7 +545,7 @@ pub async fn odd_texts_are_stored(_: &Database, store: &Store) {
     let mut node = a_node(1);
     node.attributes.name = Some("nul\u{0}'\"%_\\🦀".to_owned());
     node.attributes.description = Some("x".repeat(4_096));
-    node.ports = vec![a_port(1)];
+    node.ports = vec![a_port(1)].into();
     let mut save = insert(&node);
     save.history.push(a_line(1, "nul\u{0}"));
     store.writer.save(save).await.unwrap();

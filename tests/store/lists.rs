@@ -302,7 +302,7 @@ pub async fn pages_follow_each_other_in_every_order(_: &Database, store: &Store)
     // Creation is not the order of UUIDs.
     site.rotate_left(3);
     for node in &mut site {
-        node.ports = vec![a_port(u32::try_from(node.created_at.0).unwrap())];
+        node.ports = vec![a_port(u32::try_from(node.created_at.0).unwrap())].into();
     }
     enrol(store, &site).await;
     type Key = fn(&Node) -> String;
@@ -373,9 +373,9 @@ pub async fn pages_follow_each_other_in_every_order(_: &Database, store: &Store)
 pub async fn ports_are_listed_and_found(_: &Database, store: &Store) {
     let mut nodes = vec![a_node(1), a_node(2)];
     nodes[0].attributes.shard = some("s1");
-    nodes[0].ports = vec![a_port(4), a_port(2)];
+    nodes[0].ports = vec![a_port(4), a_port(2)].into();
     nodes[0].ports[0].name = some("eth0");
-    nodes[1].ports = vec![a_port(3)];
+    nodes[1].ports = vec![a_port(3)].into();
     nodes[1].ports[0].description = some("Uplink");
     nodes[1].ports[0].updated_at = Some(Timestamp(4));
     enrol(store, &nodes).await;
@@ -473,8 +473,8 @@ pub async fn ports_are_listed_and_found(_: &Database, store: &Store) {
 
 pub async fn nodes_are_found_by_mac(_: &Database, store: &Store) {
     let mut nodes = vec![a_node(2), a_node(1), a_node(3)];
-    nodes[0].ports = vec![a_port(1), a_port(2)];
-    nodes[1].ports = vec![a_port(3)];
+    nodes[0].ports = vec![a_port(1), a_port(2)].into();
+    nodes[1].ports = vec![a_port(3)].into();
     enrol(store, &nodes).await;
     let find = async |macs: &[u32]| {
         let macs = macs.iter().map(|number| a_port(*number).address).collect();
@@ -485,8 +485,8 @@ pub async fn nodes_are_found_by_mac(_: &Database, store: &Store) {
     assert_eq!(find(&[9]).await, []);
     assert_eq!(find(&[]).await, []);
     let upper = vec!["52:54:00:00:00:0A".to_owned()];
-    nodes[2].ports = vec![a_port(10)];
-    let save = super::support::update(&mut a_node(3), |node| node.ports = vec![a_port(10)]);
+    nodes[2].ports = vec![a_port(10)].into();
+    let save = super::support::update(&mut a_node(3), |node| node.ports = vec![a_port(10)].into());
     store.writer.save(save).await.unwrap();
     assert_eq!(
         store.reader.nodes_by_addresses(upper).await,

@@ -85,7 +85,7 @@ pub async fn parts_come_back_with_their_node(_: &Database, store: &Store) {
         node.attributes.chassis_uuid = Some(Uuid::from_u128(7).to_string());
         let port = &mut a_port(1);
         port.portgroup_uuid = Some(group(1).id);
-        node.ports = vec![port.clone()];
+        node.ports = vec![port.clone()].into();
     });
     store.writer.save(save).await.unwrap();
     assert_eq!(stored(store, node.id).await.as_ref(), Some(&node));
@@ -499,7 +499,7 @@ pub async fn shards_are_counted(_: &Database, store: &Store) {
 /// What was written before a node had traits, an allocation and a chassis, and a port a group.
 pub async fn rows_of_older_programs_are_read(database: &Database, store: &Store) {
     let mut node = a_node(1);
-    node.ports = vec![a_port(1)];
+    node.ports = vec![a_port(1)].into();
     enrol(store, std::slice::from_ref(&node)).await;
     let mut raw = database.raw();
     for (table, newer) in [

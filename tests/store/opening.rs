@@ -306,7 +306,7 @@ fn ten_thousand_waiting_nodes_are_read_with_their_ports() {
         let database = Database::sqlite();
         let store = database.open();
         let mut node = a_node(0);
-        node.ports = vec![a_port(1)];
+        node.ports = vec![a_port(1)].into();
         enrol(&store, std::slice::from_ref(&node)).await;
         let mut raw = database.raw();
         // Copies of a real row, made inside the database, with their own UUIDs.

@@ -74,9 +74,9 @@ fn remove_others(inspected: &mut Inspected<'_>) -> Vec<String> {
             KeepPorts::Added => interfaces.any(|one| one.is_valid && one.address == address),
         }
     };
-    let ports = std::mem::take(&mut inspected.node.ports);
+    let ports = std::mem::take(&mut *inspected.node.ports);
     let (kept, others): (Vec<Port>, Vec<Port>) =
         ports.into_iter().partition(|port| is_kept(&port.address));
-    inspected.node.ports = kept;
+    *inspected.node.ports = kept;
     others.into_iter().map(|port| port.address).collect()
 }

@@ -116,7 +116,7 @@ fn an_instance_takes_its_name_from_the_image_settings_once() {
     assert_eq!(named(patched(&node, &[web(), remove()])), None);
     let mut node = a_node(json!({"instance_info": {"display_name": "web"}}));
     assert_eq!(node.attributes.instance_name.as_deref(), Some("web"));
-    node.attributes = patched(&node, &[remove()]).unwrap();
+    node.attributes = patched(&node, &[remove()]).unwrap().into();
     assert_eq!(node.attributes.instance_name, None);
     let other = (PatchOp::Add, "extra/a", json!(1));
     assert_eq!(named(patched(&node, &[other])), None);

@@ -12,7 +12,8 @@ fn world_with(document: Value) -> World {
     let mut world = World::new();
     world.node.attributes = parse_new(document.as_object().unwrap(), 110)
         .unwrap()
-        .attributes;
+        .attributes
+        .into();
     world
 }
 

@@ -365,10 +365,10 @@ fn only_a_sensitive_rule_sees_secrets() {
         sensitive: true,
         ..open.clone()
     };
-    let extra = apply(vec![open]).node.attributes.extra;
+    let extra = &apply(vec![open]).node.attributes.extra;
     assert_eq!(extra["a"], "******");
     assert_eq!(extra["b"], "******/{\"redfish_password\":\"******\"}");
-    let extra = apply(vec![sensitive]).node.attributes.extra;
+    let extra = &apply(vec![sensitive]).node.attributes.extra;
     assert_eq!(extra["a"], "opensesame");
     assert_eq!(extra["b"], "hunter2/{\"redfish_password\":\"opensesame\"}");
     let logs = rule(

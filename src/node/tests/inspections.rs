@@ -48,7 +48,7 @@ pub(super) fn inspected_node() -> Node {
     let mut node = Node::enrolled(NodeId::default(), attributes, Timestamp(0));
     let mut work = Work::begun(WorkKind::Inspect, Timestamp(0), BootMode::Uefi, Vec::new());
     work.phase = WorkPhase::AwaitingInventory;
-    node.provision = Provision::Working(Box::new(work));
+    node.provision = Provision::Working(work.into());
     node
 }
 

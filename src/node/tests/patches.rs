@@ -53,7 +53,7 @@ fn a_patch_without_operations_is_none() {
     for provision in [Provision::Enroll, Provision::Deleting] {
         let node = a_node(provision, json!({"name": "n"}));
         let patched = patch(&node, &[], false, 1).unwrap();
-        assert_eq!(patched.attributes, node.attributes);
+        assert_eq!(patched.attributes, *node.attributes);
         assert_eq!(patched.maintenance, None);
     }
 }

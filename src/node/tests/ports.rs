@@ -30,7 +30,7 @@ fn a_node(provision: Provision, port: Port) -> Node {
     let id = NODE.parse().unwrap();
     let mut node = Node::enrolled(id, Attributes::default(), Timestamp(0));
     node.provision = provision;
-    node.ports = vec![port];
+    node.ports = vec![port].into();
     node
 }
 

@@ -12,7 +12,7 @@ fn work(kind: WorkKind, phase: WorkPhase) -> Provision {
     let mut work = Work::begun(kind, Timestamp(0), BootMode::Bios, Vec::new());
     work.phase = phase;
     work.steps = vec![WorkStep::named("deploy", "erase_devices", 1)];
-    Provision::Working(Box::new(work))
+    Provision::Working(work.into())
 }
 
 /// A node in this state, as it may have come to it.

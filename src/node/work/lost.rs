@@ -91,12 +91,12 @@ pub(super) fn instance_lost(mut turn: Turn<'_>) -> Step {
         format!("the agent restarted in the middle of the {noun}; it is begun anew"),
     );
     if switches_power {
-        turn.move_to(Provision::Working(Box::new(anew)));
+        turn.move_to(Provision::Working(anew.into()));
         turn.call_driver(DriverRequest::RebootToRamdisk);
     } else {
         // The agent that has come asks for a token until it gets one.
         anew.phase = WorkPhase::AwaitingAgent;
-        turn.move_to(Provision::Working(Box::new(anew)));
+        turn.move_to(Provision::Working(anew.into()));
         turn.refresh_liveness();
     }
     turn.done(Outcome::WorkGoesOn)
@@ -124,10 +124,13 @@ pub(super) fn version_changed(mut turn: Turn<'_>) -> Step {
         "the agent's hardware managers changed; its steps are read again".to_owned(),
     );
     // The same agent goes on: only the list is new.
-    turn.node.provision = Provision::Working(Box::new(Work {
-        phase: WorkPhase::InBandStep,
-        ..anew
-    }));
+    turn.node.provision = Provision::Working(
+        Work {
+            phase: WorkPhase::InBandStep,
+            ..anew
+        }
+        .into(),
+    );
     read_steps(turn, of)
 }
 

@@ -140,7 +140,7 @@ pub(in crate::node) fn unrescue(mut turn: Turn<'_>) -> Step {
     turn.forget_agent();
     let mut work = work(&turn, WorkKind::Unrescue, Vec::new());
     work.phase = WorkPhase::RebootingToInstance;
-    turn.move_to(Provision::Working(Box::new(work)));
+    turn.move_to(Provision::Working(work.into()));
     turn.call_driver(DriverRequest::RebootToInstance);
     turn.done(Outcome::DriverCalled)
 }
@@ -164,7 +164,7 @@ pub(in crate::node) fn clean_automatically(mut turn: Turn<'_>) -> Step {
     if wanted.unwrap_or(turn.now.limits.automated_clean) {
         return begin(turn, work);
     }
-    turn.move_to(Provision::Working(Box::new(work)));
+    turn.move_to(Provision::Working(work.into()));
     turn.note(
         Severity::Info,
         "provisioning",
@@ -272,10 +272,10 @@ fn begin(mut turn: Turn<'_>, mut work: Work) -> Step {
     if let Some(kind) = queue {
         let since = turn.now.at;
         work.phase = WorkPhase::Queued { kind, since };
-        turn.move_to(Provision::Working(Box::new(work)));
+        turn.move_to(Provision::Working(work.into()));
         return turn.done(Outcome::Queued);
     }
-    turn.move_to(Provision::Working(Box::new(work)));
+    turn.move_to(Provision::Working(work.into()));
     start(turn)
 }
 

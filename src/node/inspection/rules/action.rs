@@ -96,7 +96,7 @@ fn take_once(
             let patched = update::patch_by_rule(&inspected.node, &[operation]);
             let patched = patched.map_err(|why| why.to_string())?;
             let node = &mut inspected.node;
-            node.attributes = patched.attributes;
+            node.attributes = patched.attributes.into();
             match patched.maintenance {
                 Some(true) => drop(node.maintenance.get_or_insert_default()),
                 Some(false) => node.maintenance = None,
