@@ -70,6 +70,8 @@ pub struct Api {
     pub max_inspection_body_bytes: usize,
     /// Most entries in one page of a list, and the default page.
     pub max_limit: usize,
+    /// Requests that are answered at the same time, of agents and of users each; more are told to come again.
+    pub max_requests: usize,
     /// Seconds a request waits for a node that is busy before it is answered 409; 0: not at all.
     pub busy_wait: u64,
     /// HTTP threads; 0: as many as there are cores.
@@ -225,6 +227,7 @@ impl Default for Api {
             max_provision_body_bytes: 64 << 20,
             max_inspection_body_bytes: 16 << 20,
             max_limit: 1000,
+            max_requests: 2048,
             busy_wait: 2,
             workers: 0,
             enable_ramdisk_endpoints: true,

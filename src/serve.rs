@@ -347,6 +347,7 @@ fn http_settings(config: &Config) -> HttpSettings {
     settings.configdrive_body_bytes_max = config.api.max_provision_body_bytes;
     settings.findings_bytes_max = config.api.max_inspection_body_bytes;
     settings.page_items_max = config.api.max_limit;
+    settings.requests_max = config.api.max_requests;
     settings.auth = match (&config.api.auth, &config.api.htpasswd_file) {
         (Auth::HttpBasic, Some(file)) => http::Auth::Basic {
             htpasswd: file.clone(),

@@ -18,6 +18,7 @@ mod command_actor;
 mod effects;
 mod measure;
 mod node_actor;
+mod overload;
 mod records;
 mod recover;
 mod registry;
@@ -40,6 +41,7 @@ pub use self::token::{MASKED, TokenKey};
 use self::allocator::Allocator;
 use self::calls::Calls;
 use self::node_actor::{Deliver, Start};
+use self::overload::Overload;
 use self::registry::{Registry, Undelivered};
 use self::shared::Shared;
 use self::turns::Turns;
@@ -157,6 +159,7 @@ impl Conductor {
             turns,
             metrics: connections.metrics,
             registry,
+            overload: Overload::default(),
             hurry: watch::Sender::new(false),
             draining: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
@@ -267,6 +270,11 @@ impl Conductor {
         self.shared.clock.now()
     }
 
+    /// An agent was told to come again, because too much is asked at the same time.
+    pub fn turned_an_agent_away(&self) {
+        self.shared.overload.turned_away(self.now());
+    }
+
     /// How many nodes have an actor at the moment.
     pub fn actors(&self) -> usize {
         self.shared.registry.len()
@@ -329,6 +337,7 @@ impl Conductor {
         event: Event,
         token: Option<Option<String>>,
     ) -> Result<Answer, DeliverError> {
+        let is_from_agent = matches!(event, Event::Lookup { .. } | Event::Heartbeat(_));
         let (reply_to, reply) = oneshot::channel();
         let mut deliver = Deliver {
             event,
@@ -372,6 +381,10 @@ impl Conductor {
             }
         }
         if let Ok(answer) = reply.await {
+            // What is in the mailbox comes before the node's deadline; what the store has no place for does not.
+            if is_from_agent && matches!(answer, Err(DeliverError::Overloaded { .. })) {
+                self.turned_an_agent_away();
+            }
             return answer;
         }
         // Closed without an answer: the actor panicked over this message, or has ended with the node. The row tells; the registry

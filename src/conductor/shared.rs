@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::calls::Calls;
+use super::overload::Overload;
 use super::registry::Registry;
 use super::supervise::Intensity;
 use super::token::TokenKey;
@@ -71,6 +72,8 @@ pub(super) struct Shared {
     pub(super) turns: Turns,
     pub(super) metrics: Arc<Metrics>,
     pub(super) registry: Registry,
+    /// Time in which agents were told to come again.
+    pub(super) overload: Overload,
     /// True when the conductor is about to stop: nobody waits for busy nodes any more.
     pub(super) hurry: watch::Sender<bool>,
     /// Set when the conductor is about to stop: agents are not asked anything new.

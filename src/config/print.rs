@@ -70,6 +70,7 @@ pub(super) fn sections(config: &Config) -> [(&'static str, Vec<(&'static str, Va
                     number(api.max_inspection_body_bytes),
                 ),
                 ("max_limit", number(api.max_limit)),
+                ("max_requests", number(api.max_requests)),
                 ("busy_wait", number(api.busy_wait)),
                 ("workers", number(api.workers)),
                 (

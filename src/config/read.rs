@@ -63,6 +63,7 @@ fn read_api(from: &mut Section<'_>, default: Api) -> Api {
             1024..=GIB,
         ),
         max_limit: from.number("max_limit", default.max_limit, 1..=100_000),
+        max_requests: from.number("max_requests", default.max_requests, 1..=1_000_000),
         busy_wait: from.number("busy_wait", default.busy_wait, 0..=60),
         workers: from.number("workers", default.workers, 0..=1024),
         enable_ramdisk_endpoints: from

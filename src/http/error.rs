@@ -57,6 +57,8 @@ pub enum Error {
     LookupFailed,
     /// The endpoints for agents are switched off.
     AgentEndpointsDisabled,
+    /// As many are being answered as may be at once.
+    TooManyAtOnce,
     /// No valid user and password came along.
     Unauthenticated,
     /// Too many wrong passwords came from there.
@@ -108,6 +110,7 @@ enum Envelope {
 const GENERIC_NOT_FOUND: &str = "Resource could not be found.";
 const RETRY_AFTER_S: u32 = 2;
 const GUESSED_RETRY_AFTER_S: u32 = 10;
+const CROWDED_RETRY_AFTER_S: u32 = 2;
 /// Callers, agents among them, are not told about files and hosts of the conductor; its log is.
 const STORE_TROUBLE: &str = "The server can't store or read this at the moment; its log says why under the request id. Try again.";
 
@@ -228,6 +231,10 @@ impl Error {
                     "A valid user name and password are required (HTTP basic).".to_owned(),
                 )
             },
+            Error::TooManyAtOnce => unavailable(
+                "More is asked at the moment than this server can answer; try again in some seconds.",
+                CROWDED_RETRY_AFTER_S,
+            ),
             Error::GuessingTooMuch => unavailable(
                 "Too many wrong user names and passwords came from this address; try again later.",
                 GUESSED_RETRY_AFTER_S,

@@ -13,6 +13,7 @@ use actix_web::http::KeepAlive;
 use actix_web::{App, HttpRequest, HttpServer, web};
 
 use super::auth::Authenticator;
+use super::crowd::Crowd;
 use super::endpoints::{Resource, Versions};
 use super::request::Api;
 use super::server::answer;
@@ -74,7 +75,9 @@ pub fn start(
     metrics: Metrics,
 ) -> io::Result<Listening> {
     let authenticator = Authenticator::new(&settings.auth)?;
+    let crowd = Crowd::new(settings.requests_max);
     let api = Arc::new(Api {
+        crowd,
         settings,
         conductor,
         metrics,

@@ -15,6 +15,7 @@ mod busy;
 mod commands;
 mod conductors;
 mod configdrive;
+mod crowd;
 mod discovery;
 mod drivers;
 mod endpoints;

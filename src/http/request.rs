@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::auth::Authenticator;
+use super::crowd::Crowd;
 use super::endpoints::endpoint::Body;
 use super::endpoints::parameter::Holds;
 use super::endpoints::{Endpoint, TooOld};
@@ -29,6 +30,8 @@ pub struct Api {
     pub metrics: Metrics,
     /// Who may use the API.
     pub authenticator: Authenticator,
+    /// How many are being answered.
+    pub crowd: Crowd,
 }
 
 /// One request.

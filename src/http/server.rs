@@ -62,6 +62,8 @@ pub async fn answer(
             is_known: false,
         });
     let headers = version_headers(&served);
+    // The crowd itself tells of those.
+    let is_crowded = matches!(served.outcome, Err(Error::TooManyAtOnce));
     let is_known = served.is_known;
     let cause = served.outcome.as_ref().err().and_then(Error::cause);
     let cause = cause.map(str::to_owned);
@@ -95,6 +97,7 @@ pub async fn answer(
     (api.metrics.on_request)(method, route, status, took.as_secs_f64());
     let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     match weight(served.resource, method, status) {
+        _ if is_crowded => tracing::debug!(method, route, status, ms, request_id, "request"),
         Level::WARN => {
             tracing::warn!(method, route, status, ms, request_id, cause, "request");
         }
@@ -244,6 +247,20 @@ async fn handle(
         BodySize::Configdrive => api.settings.configdrive_body_bytes_max,
     };
     let body = read_body(http, payload, bytes_max, api.settings.request_timeout_ms).await?;
+    let is_agent = resource.is_for_agents();
+    // Those that look after the server itself must get through; they are few.
+    let _place = match resource.is_open() && !is_agent {
+        true => None,
+        false => match api.crowd.enter(is_agent) {
+            Some(place) => Some(place),
+            None => {
+                if is_agent {
+                    api.conductor.turned_an_agent_away();
+                }
+                return Err(Error::TooManyAtOnce);
+            }
+        },
+    };
     let query = url::form_urlencoded::parse(http.query_string().as_bytes())
         .into_owned()
         .collect();

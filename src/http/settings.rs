@@ -22,6 +22,8 @@ pub struct HttpSettings {
     pub workers: usize,
     /// Connections each of those threads keeps open at most.
     pub connections_per_worker_max: usize,
+    /// Requests that are answered at the same time: so many of agents, and as many of users.
+    pub requests_max: usize,
     /// How long a client may take to send its headers, in milliseconds.
     pub request_timeout_ms: u64,
     /// How long requests in flight may take when the server stops, in seconds.
@@ -94,6 +96,7 @@ impl HttpSettings {
             trust_proxy_headers: false,
             workers: 2,
             connections_per_worker_max: 4096,
+            requests_max: 2048,
             request_timeout_ms: 10_000,
             stop_grace_s: 10,
             body_bytes_max: 1 << 20,

@@ -58,6 +58,11 @@ pub enum Event {
         /// For how long nobody could be heard by the clock, in milliseconds; negative after the clock was set back.
         down_for_ms: i64,
     },
+    /// The agent's deadline has come, and for so long agents were told to come again: the conductor had too much to do.
+    AgentsTurnedAway {
+        /// In milliseconds.
+        for_ms: i64,
+    },
     /// The actor that carries this node failed too often; only operators' events are accepted until one of them ends it.
     Quarantined {
         /// What failed.
@@ -157,6 +162,7 @@ impl Event {
             | Event::TurnCame { .. }
             | Event::DeadlineReached
             | Event::Resumed { .. }
+            | Event::AgentsTurnedAway { .. }
             | Event::Quarantined { .. } => false,
         }
     }
@@ -172,6 +178,7 @@ impl Event {
             Event::TurnCame { .. } => "turn",
             Event::DeadlineReached => "deadline",
             Event::Resumed { .. } => "resumed",
+            Event::AgentsTurnedAway { .. } => "agents_turned_away",
             Event::Quarantined { .. } => "quarantined",
             Event::Provision { .. } => "provision",
             Event::Power { .. } => "power",

@@ -41,6 +41,7 @@ pub fn step(node: &Node, event: Event, now: Now<'_>) -> Step {
         Event::TurnCame { kind, since } => work::turn_came(turn, kind, since),
         Event::DeadlineReached => deadlines::reached(turn),
         Event::Resumed { down_for_ms } => upkeep::resumed(turn, down_for_ms),
+        Event::AgentsTurnedAway { for_ms } => upkeep::agents_turned_away(turn, for_ms),
         Event::Quarantined { reason } => upkeep::quarantined(turn, reason),
         Event::Provision { verb, options } => manage::verb(turn, verb, options),
         Event::Inspected(findings) => work::inspected(turn, *findings),

@@ -64,6 +64,23 @@ fn await_another_call(turn: &mut Turn<'_>) {
     }
 }
 
+/// Agents were told to come again for so long: what is awaited of this one is awaited so much longer. One that is gone is gone then,
+/// too.
+pub(super) fn agents_turned_away(mut turn: Turn<'_>, for_ms: i64) -> Step {
+    let deadlines = &mut turn.node.deadlines;
+    let Some(liveness) = &mut deadlines.liveness else {
+        return turn.unchanged(Outcome::DeadlineMoved);
+    };
+    *liveness = liveness.plus_ms(for_ms);
+    deadlines.moved_ms = deadlines.moved_ms.saturating_add(for_ms);
+    let line = format!(
+        "the agent's deadline moved by {:.1} s: the conductor had too much to do, and told agents to come again",
+        seconds(for_ms)
+    );
+    turn.note(Severity::Info, "deadline", line);
+    turn.done(Outcome::DeadlineMoved)
+}
+
 /// The actor that carries the node failed too often: a person has to look.
 pub(super) fn quarantined(mut turn: Turn<'_>, reason: String) -> Step {
     let text = format!(

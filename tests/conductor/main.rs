@@ -14,6 +14,7 @@ mod deadlines;
 mod idle;
 mod meanwhile;
 mod outage;
+mod overload;
 mod quarantine;
 mod reboots;
 mod turns;

@@ -30,6 +30,7 @@ impl NodeActor {
             }
             return self.leave_when_idle(context);
         };
+        self.note_what_is_awaited();
         if let Some((armed_for, timer)) = self.timer {
             if armed_for <= next {
                 return;
@@ -54,11 +55,33 @@ impl NodeActor {
                 .and_then(|node| node.next_deadline())
                 .is_some_and(|deadline| deadline <= actor.shared.clock.now());
             if due {
-                context.address().do_send(Tell(Event::DeadlineReached));
+                context.address().do_send(Tell(actor.what_is_due()));
             } else {
                 actor.arm(context);
             }
         });
         self.timer = Some((next, timer));
+    }
+
+    /// A deadline for the agent that was not there before: from now on it counts how long agents are turned away.
+    fn note_what_is_awaited(&mut self) {
+        let liveness = self.node.as_ref().and_then(|node| node.deadlines.liveness);
+        if self.awaited.map(|(deadline, _)| deadline) != liveness {
+            let total_ms = self.shared.overload.total_ms();
+            self.awaited = liveness.map(|deadline| (deadline, total_ms));
+        }
+    }
+
+    /// The deadline that has come; or, if that is the agent's, and agents were told to come again since it was set, that it is put off.
+    fn what_is_due(&mut self) -> Event {
+        let now = self.shared.clock.now();
+        let total_ms = self.shared.overload.total_ms();
+        match &mut self.awaited {
+            Some((deadline, before)) if *deadline <= now && *before < total_ms => {
+                let by_ms = total_ms - std::mem::replace(before, total_ms);
+                Event::AgentsTurnedAway { for_ms: by_ms }
+            }
+            _ => Event::DeadlineReached,
+        }
     }
 }

@@ -115,6 +115,8 @@ pub(super) struct NodeActor {
     command_ended: Option<Instant>,
     child: Option<Child>,
     timer: Option<(Timestamp, SpawnHandle)>,
+    /// The deadline of the agent's next sign of life, and how long agents had been told to come again when it was set.
+    awaited: Option<(Timestamp, i64)>,
     store_pauses: Pauses,
     /// Why the store can't be used, until it is tried again.
     store_down: Option<String>,
@@ -178,6 +180,7 @@ impl NodeActor {
                 command_ended: None,
                 child: None,
                 timer: None,
+                awaited: None,
                 store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
                 store_down: None,
                 held: Vec::new(),

@@ -64,6 +64,7 @@ fn events() {
         },
         Event::DeadlineReached,
         Event::Resumed { down_for_ms: 0 },
+        Event::AgentsTurnedAway { for_ms: 1 },
         Event::Quarantined {
             reason: String::new(),
         },

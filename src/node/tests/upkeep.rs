@@ -209,6 +209,34 @@ fn a_deadline_at_rest_is_cleared_and_changes_nothing_else() {
 }
 
 #[test]
+fn time_in_which_agents_were_turned_away_is_put_on_top_once() {
+    let mut world = World::writing();
+    let (liveness, step) = (world.node.deadlines.liveness, world.node.deadlines.step);
+    let limit = world.limits.deploy_callback_timeout_ms;
+    world.at += limit;
+    let moved = world.go(Event::AgentsTurnedAway { for_ms: 15_000 });
+    assert_eq!(moved.outcome, Outcome::DeadlineMoved);
+    assert!(moved.effects.is_empty());
+    let later = liveness.map(|at| at.plus_ms(15_000));
+    assert_eq!(world.node.deadlines.liveness, later);
+    assert_eq!(world.node.deadlines.step, step);
+    assert!(
+        moved.history[0].event.contains("moved by 15.0 s"),
+        "{moved:?}"
+    );
+    world.waits(14_999);
+    assert_eq!(world.state(), "wait call-back");
+    // Whoever is gone is gone.
+    world.waits(1);
+    assert_eq!(world.state(), "deploy failed");
+
+    let mut world = World::active();
+    let nothing = world.go(Event::AgentsTurnedAway { for_ms: 15_000 });
+    assert_eq!(nothing.node, world.node);
+    assert!(nothing.history.is_empty());
+}
+
+#[test]
 fn a_booting_agent_may_call_again_after_the_conductor_was_away() {
     let mut world = World::available();
     world.asks(Verb::Active);
