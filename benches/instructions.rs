@@ -32,31 +32,31 @@ struct Case {
 const CASES: [Case; 5] = [
     Case {
         name: "heartbeat from request to answer",
-        expected: 204_000,
+        expected: 110_000,
         margin: 10,
         run: heartbeat_path,
     },
     Case {
         name: "step: heartbeat",
-        expected: 7_650,
+        expected: 7_690,
         margin: 5,
         run: || steps(common::agent::node, || heartbeat(TokenMatch::Right)),
     },
     Case {
         name: "step: heartbeat refused",
-        expected: 5_510,
+        expected: 5_530,
         margin: 5,
         run: || steps(common::agent::node, || heartbeat(TokenMatch::Wrong)),
     },
     Case {
         name: "step: deadline that is not due",
-        expected: 4_840,
+        expected: 4_900,
         margin: 5,
         run: || steps(common::agent::node, || Event::DeadlineReached),
     },
     Case {
         name: "step: first heartbeat, the deploy goes on",
-        expected: 11_800,
+        expected: 11_830,
         margin: 5,
         run: || steps(common::agent::looked_up, || heartbeat(TokenMatch::Right)),
     },

@@ -102,7 +102,10 @@ pub fn request(node: NodeId, token: &str) -> Vec<u8> {
 }
 
 /// One connection to the API, one request at a time.
-pub struct Line(TcpStream);
+pub struct Line {
+    stream: TcpStream,
+    answer: [u8; 4096],
+}
 
 impl Line {
     /// Connects.
@@ -112,20 +115,25 @@ impl Line {
         stream
             .set_read_timeout(Some(super::PATIENCE))
             .expect("a timeout");
-        Line(stream)
+        let answer = [0; 4096];
+        Line { stream, answer }
     }
 
     /// Sends `request` and reads its answer, which is `202` and has no body.
     pub fn accepted(&mut self, request: &[u8]) {
-        self.0.write_all(request).expect("the request is sent");
-        let mut answer = [0; 4096];
+        let Line { stream, answer } = self;
+        stream.write_all(request).expect("the request is sent");
         let mut length = 0;
         while !answer[..length].ends_with(b"\r\n\r\n") {
-            let read = self.0.read(&mut answer[length..]).expect("an answer");
+            let read = stream.read(&mut answer[length..]).expect("an answer");
             assert_ne!(read, 0, "the connection was closed");
             length += read;
         }
-        let answer = String::from_utf8_lossy(&answer[..length]);
-        assert!(answer.starts_with("HTTP/1.1 202 "), "{answer}");
+        let answer = &answer[..length];
+        assert!(
+            answer.starts_with(b"HTTP/1.1 202 "),
+            "{}",
+            String::from_utf8_lossy(answer)
+        );
     }
 }

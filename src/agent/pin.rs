@@ -27,10 +27,7 @@ impl Certificate {
         let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|error| {
             format!("the agent's certificate is not a readable PEM text ({error})")
         })?;
-        let sha256 = Sha256::digest(&der)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let sha256 = format!("{:x}", Sha256::digest(&der));
         Ok(Certificate { der, sha256 })
     }
 }

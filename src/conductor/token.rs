@@ -21,7 +21,18 @@ const KEY_BYTES: usize = 32;
 
 /// The key all tokens of a conductor are computed from.
 #[derive(Clone)]
-pub struct TokenKey([u8; KEY_BYTES]);
+pub struct TokenKey {
+    bytes: [u8; KEY_BYTES],
+    /// The beginning that all tokens have in common.
+    begun: Hmac<Sha256>,
+}
+
+impl From<[u8; KEY_BYTES]> for TokenKey {
+    fn from(bytes: [u8; KEY_BYTES]) -> TokenKey {
+        let begun = Hmac::new_from_slice(&bytes).expect("HMAC takes keys of any length");
+        TokenKey { bytes, begun }
+    }
+}
 
 impl TokenKey {
     /// Reads the key from `path`, or makes one there, readable by its owner only.
@@ -36,13 +47,13 @@ impl TokenKey {
                 file.take(1024)
                     .read_to_end(&mut bytes)
                     .map_err(|error| what(format!("can't be read: {error}")))?;
-                let key = bytes.try_into().map_err(|bytes: Vec<u8>| {
+                let key: [u8; KEY_BYTES] = bytes.try_into().map_err(|bytes: Vec<u8>| {
                     what(format!(
                         "has {} bytes instead of {KEY_BYTES}; restore it from a backup, or remove it to have a new one made (agents that are at work then lose their tokens)",
                         bytes.len()
                     ))
                 })?;
-                Ok(TokenKey(key))
+                Ok(key.into())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let key = TokenKey::random();
@@ -56,7 +67,7 @@ impl TokenKey {
                 let mut file = options
                     .open(path)
                     .map_err(|error| what(format!("can't be made: {error}")))?;
-                file.write_all(&key.0)
+                file.write_all(&key.bytes)
                     .and_then(|()| file.sync_all())
                     .map_err(|error| what(format!("can't be written: {error}")))?;
                 Ok(key)
@@ -69,14 +80,14 @@ impl TokenKey {
     pub fn random() -> TokenKey {
         let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key).expect("the operating system has random numbers");
-        TokenKey(key)
+        key.into()
     }
 
     /// What identifies the key without revealing it; kept in the database so that a lost key is noticed at start.
     pub fn fingerprint(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(b"upbeat token key fingerprint");
-        hash.update(self.0);
+        hash.update(self.bytes);
         URL_SAFE_NO_PAD.encode(hash.finalize())
     }
 
@@ -100,8 +111,7 @@ impl TokenKey {
     }
 
     fn mac(&self, node: NodeId, nonce: &str) -> Hmac<Sha256> {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        let mut mac = self.begun.clone();
         mac.update(node.0.as_bytes());
         mac.update(nonce.as_bytes());
         mac

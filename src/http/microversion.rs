@@ -18,15 +18,6 @@ pub const MAXIMUM: Microversion = Microversion(115);
 /// Below this version `.json` behind a name in a path is dropped.
 pub const NO_SUFFIX_SINCE: u16 = 91;
 
-/// Header of requests and answers.
-pub const HEADER: &str = "X-OpenStack-Ironic-API-Version";
-/// Header of answers.
-pub const HEADER_MINIMUM: &str = "X-OpenStack-Ironic-API-Minimum-Version";
-/// Header of answers.
-pub const HEADER_MAXIMUM: &str = "X-OpenStack-Ironic-API-Maximum-Version";
-/// Header of requests that names the service too; it wins over [`HEADER`].
-pub const HEADER_OF_SERVICES: &str = "OpenStack-API-Version";
-
 impl fmt::Display for Microversion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "1.{}", self.0)
@@ -35,7 +26,8 @@ impl fmt::Display for Microversion {
 
 /// The version a request is to be served with.
 ///
-/// `own`: values of [`HEADER`]; `of_services`: values of [`HEADER_OF_SERVICES`].
+/// `own`: values of `X-OpenStack-Ironic-API-Version`; `of_services`: those of `OpenStack-API-Version`, which name the service too and
+/// win.
 ///
 /// # Errors
 /// [`Error::VersionMalformed`], [`Error::VersionOutOfRange`].

@@ -71,7 +71,8 @@ impl Request {
                 "The body is empty; a JSON document is expected.".to_owned(),
             ));
         }
-        if depth(&self.body) > DEPTH_MAX {
+        let opening = self.body.iter().filter(|byte| matches!(byte, b'[' | b'{'));
+        if opening.count() > DEPTH_MAX && depth(&self.body) > DEPTH_MAX {
             return Err(Error::Bad(format!(
                 "The body is nested deeper than {DEPTH_MAX} levels."
             )));
@@ -101,13 +102,15 @@ impl Request {
     /// # Errors
     /// As [`Request::body_arguments`]; [`Error::Bad`] for a parameter given twice.
     pub fn arguments(&self) -> Result<Arguments, Error> {
-        let mut arguments = self.query_arguments()?;
-        for (key, value) in self.body_arguments()?.0 {
-            if arguments.0.insert(key.clone(), value).is_some() {
+        let query = self.query_arguments()?;
+        let mut arguments = self.body_arguments()?;
+        for (key, value) in query.0 {
+            if arguments.0.contains_key(&key) {
                 return Err(Error::Bad(format!(
                     "{key} is given both in the query and in the body."
                 )));
             }
+            arguments.0.insert(key, value);
         }
         Ok(arguments)
     }

@@ -22,13 +22,29 @@ use uuid::Uuid;
 use super::endpoints::{self, BodySize, Endpoint, Found, Method, Resource, TooOld, Versions};
 use super::error::Error;
 use super::listen::Side;
-use super::microversion::{self, HEADER, HEADER_OF_SERVICES, MAXIMUM, MINIMUM, Microversion};
+use super::microversion::{self, MAXIMUM, MINIMUM, Microversion};
 use super::reply::Reply;
 use super::request::{Api, Request};
 use super::settings::HttpSettings;
 
 /// Slower bodies than that are given up on, beyond the time every request has.
 const BODY_BYTES_PER_S: usize = 16 << 10;
+
+/// Header of requests and answers.
+static VERSION: HeaderName = HeaderName::from_static("x-openstack-ironic-api-version");
+/// Header of answers.
+static VERSION_MINIMUM: HeaderName =
+    HeaderName::from_static("x-openstack-ironic-api-minimum-version");
+/// Header of answers.
+static VERSION_MAXIMUM: HeaderName =
+    HeaderName::from_static("x-openstack-ironic-api-maximum-version");
+/// Header of requests that names the service too; it wins over [`VERSION`].
+static VERSION_OF_SERVICES: HeaderName = HeaderName::from_static("openstack-api-version");
+/// Headers of answers.
+static REQUEST_ID: [HeaderName; 2] = [
+    HeaderName::from_static("x-openstack-request-id"),
+    HeaderName::from_static("openstack-request-id"),
+];
 
 /// What is known of a request once it is served.
 struct Served {
@@ -61,7 +77,7 @@ pub async fn answer(
             microversion: None,
             is_known: false,
         });
-    let headers = version_headers(&served);
+    let versions = versions(&served);
     // The crowd itself tells of those.
     let is_crowded = matches!(served.outcome, Err(Error::TooManyAtOnce));
     let is_known = served.is_known;
@@ -82,10 +98,12 @@ pub async fn answer(
             .is_none_or(|endpoint| endpoint.statuses().contains(&status)),
         "{method} {route} answered {status}, which its row does not list: add it to the row's errors"
     );
-    for (name, value) in headers {
-        put_header(response.headers_mut(), name, &value);
+    for (name, version) in versions {
+        if let Some(version) = version {
+            put_header(response.headers_mut(), name, &version.to_string());
+        }
     }
-    for name in ["x-openstack-request-id", "openstack-request-id"] {
+    for name in &REQUEST_ID {
         put_header(response.headers_mut(), name, &request_id);
     }
     if !is_known {
@@ -128,29 +146,27 @@ fn weight(resource: Option<&Resource>, method: &str, status: u16) -> Level {
 }
 
 /// The three headers about versions, as far as this answer has them.
-fn version_headers(served: &Served) -> Vec<(&'static str, String)> {
-    let mut headers = Vec::new();
+fn versions(served: &Served) -> [(&'static HeaderName, Option<Microversion>); 3] {
     let has_versions = served
         .resource
         .is_some_and(|resource| resource.versions() != Versions::None);
     let is_before_versions = matches!(&served.outcome, Err(error) if error.is_before_versions());
-    if is_before_versions || !has_versions {
-        return headers;
-    }
-    headers.push((microversion::HEADER_MINIMUM, MINIMUM.to_string()));
-    headers.push((microversion::HEADER_MAXIMUM, MAXIMUM.to_string()));
-    if let Some(version) = served.microversion {
-        headers.push((HEADER, version.to_string()));
-    }
-    headers
+    [
+        (&VERSION_MINIMUM, Some(MINIMUM)),
+        (&VERSION_MAXIMUM, Some(MAXIMUM)),
+        (&VERSION, served.microversion),
+    ]
+    .map(|(name, version)| {
+        (
+            name,
+            version.filter(|_| has_versions && !is_before_versions),
+        )
+    })
 }
 
-fn put_header(headers: &mut HeaderMap, name: &str, value: &str) {
-    if let (Ok(name), Ok(value)) = (
-        HeaderName::from_bytes(name.as_bytes()),
-        HeaderValue::from_str(value),
-    ) {
-        headers.insert(name, value);
+fn put_header(headers: &mut HeaderMap, name: &HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name.clone(), value);
     }
 }
 
@@ -307,20 +323,14 @@ fn check_age(endpoint: &Endpoint, resource: &'static Resource) -> Result<(), Err
 }
 
 fn negotiated(headers: &HeaderMap) -> Result<Microversion, Error> {
-    let texts = |name: &str| -> Result<Vec<String>, Error> {
-        headers
-            .get_all(name)
-            .map(|value| match value.to_str() {
-                Ok(text) => Ok(text.to_owned()),
-                Err(_) => Err(Error::VersionMalformed("not plain text".to_owned())),
-            })
+    let texts = |name| -> Result<Vec<&str>, Error> {
+        let malformed = |_| Error::VersionMalformed("not plain text".to_owned());
+        let values = headers.get_all(name);
+        values
+            .map(|value| value.to_str().map_err(malformed))
             .collect()
     };
-    let (own, of_services) = (texts(HEADER)?, texts(HEADER_OF_SERVICES)?);
-    microversion::negotiate(
-        own.iter().map(String::as_str),
-        of_services.iter().map(String::as_str),
-    )
+    microversion::negotiate(texts(&VERSION)?, texts(&VERSION_OF_SERVICES)?)
 }
 
 /// Where a request comes from: what the proxy that is trusted says last, or the other end of the connection.

@@ -30,10 +30,10 @@ pub(super) struct Asking {
 }
 
 impl Asking {
-    pub(super) fn new(event: Event, reply_to: ReplyTo) -> Asking {
+    pub(super) fn new(event: &Event, reply_to: ReplyTo) -> Asking {
         Asking {
             reply_to,
-            wish: event.is_from_an_operator().then_some(event),
+            wish: event.is_from_an_operator().then(|| event.clone()),
             number: None,
         }
     }

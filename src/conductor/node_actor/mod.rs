@@ -143,6 +143,12 @@ enum Caller {
     Nobody(Event),
 }
 
+impl Caller {
+    fn nobody(event: &Event) -> Caller {
+        Caller::Nobody(event.clone())
+    }
+}
+
 impl NodeActor {
     pub(super) fn start(
         shared: Arc<Shared>,
@@ -198,13 +204,13 @@ impl NodeActor {
     fn take(
         &mut self,
         event: Event,
-        caller: impl FnOnce(Event) -> Caller,
+        caller: impl FnOnce(&Event) -> Caller,
         context: &mut Context<Self>,
     ) {
         let name = event.name();
         let is_return = matches!(event, Event::Resumed { .. });
         let notable = measure::notable(&event);
-        let caller = caller(event.clone());
+        let caller = caller(&event);
         let Some(before) = self.node.clone() else {
             // The mailbox is held while the row is read, and answered without this once that has failed.
             return self.answer(
@@ -481,7 +487,9 @@ impl Handler<Deliver> for NodeActor {
         {
             heartbeat.token = self.shared.key.compare(node, token.as_deref());
             // The first certificate that comes is the only one from then on, so it must not be one that can never be used.
+            let known = node.session.as_ref().map(|session| &session.certificate);
             if heartbeat.token == TokenMatch::Right
+                && known != Some(&heartbeat.certificate)
                 && let Some(pem) = &heartbeat.certificate
                 && let Err(problem) = certificate_sha256(pem)
             {
@@ -492,7 +500,7 @@ impl Handler<Deliver> for NodeActor {
             }
         }
         let reply_to = deliver.reply_to;
-        let caller = |event| Caller::Waiting(Asking::new(event, reply_to));
+        let caller = |event: &Event| Caller::Waiting(Asking::new(event, reply_to));
         self.take(event, caller, context);
     }
 }
@@ -506,7 +514,7 @@ impl Handler<Tell> for NodeActor {
             return;
         }
         let is_deadline = matches!(told.0, Event::DeadlineReached);
-        self.take(told.0, Caller::Nobody, context);
+        self.take(told.0, Caller::nobody, context);
         // Whatever is waited for now arms the timer when it is stored.
         if is_deadline && !context.waiting() {
             self.arm(context);

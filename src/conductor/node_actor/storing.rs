@@ -96,7 +96,7 @@ impl NodeActor {
         // The event may change nothing, and the row's deadlines count all the same.
         self.arm(context);
         if let Some(event) = event {
-            self.take(event, Caller::Nobody, context);
+            self.take(event, Caller::nobody, context);
         }
         // These come before any deadline that has passed meanwhile.
         for event in self.held.drain(..) {
