@@ -5,8 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use upbeat::command::{Effect as AgentEffect, Event as AgentEvent, Phase, PostAnswer, Refusal};
+use upbeat::command::{
+    CommandId, Effect as AgentEffect, Event as AgentEvent, Pace, Phase, PostAnswer, Refusal,
+};
 use upbeat::node::transitions::EDGES;
+use upbeat::node::work::WorkPhase;
 use upbeat::node::{Effect, Event, Node, Now, Outcome, Provision, Reply, Step, TokenMatch, step};
 use upbeat::simulator::{Fault, Faults, Options, Quirks, Rule, StepFn, run, shrink, told_briefly};
 
@@ -569,6 +572,69 @@ fn a_stranger_who_is_let_in_is_seen() {
         &[],
         only(&[Fault::Stray]),
         gullible,
+        sound(),
+    );
+}
+
+#[test]
+fn more_turns_than_there_are_are_seen() {
+    let forgets = Quirks {
+        forgets_turns: true,
+        ..sound()
+    };
+    let faults = only(&[Fault::Crash]);
+    breaks(Rule::TurnsAreLimited, &[], faults, step, forgets);
+}
+
+#[test]
+fn a_turn_that_is_lost_is_seen() {
+    let leaves = Quirks {
+        leaves_lost_turns: true,
+        ..sound()
+    };
+    let faults = only(&[Fault::Crash]);
+    breaks(Rule::TurnsAreTaken, &[], faults, step, leaves);
+}
+
+#[test]
+fn a_place_that_is_lost_is_seen() {
+    /// After a restart of the conductor it waits as if it had just asked.
+    fn asks_anew(node: &Node, event: Event, now: Now<'_>) -> Step {
+        let is_return = matches!(event, Event::Resumed { .. });
+        let mut step = step(node, event, now);
+        if let (true, Provision::Working(work)) = (is_return, &mut step.node.provision)
+            && let WorkPhase::Queued { since, .. } = &mut work.phase
+            && *since != now.at
+        {
+            *since = now.at;
+            step.node.version = node.version + 1;
+        }
+        step
+    }
+    let faults = only(&[Fault::Crash]);
+    breaks(Rule::TurnsComeInOrder, &[], faults, asks_anew, sound());
+}
+
+#[test]
+fn whoever_does_not_wait_for_its_turn_is_seen() {
+    /// A heartbeat has the agent asked at once.
+    fn pushes(node: &Node, event: Event, now: Now<'_>) -> Step {
+        let is_heartbeat = matches!(event, Event::Heartbeat(_));
+        let mut step = step(node, event, now);
+        if is_heartbeat && node.is_queued() {
+            step.effects.push(Effect::Command {
+                id: CommandId(node.commands_planned),
+                attempt: 1,
+                effect: AgentEffect::Survey(Pace::Now),
+            });
+        }
+        step
+    }
+    breaks(
+        Rule::WhoWaitsAsksNothing,
+        &[],
+        Faults::NONE,
+        pushes,
         sound(),
     );
 }

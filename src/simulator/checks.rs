@@ -12,7 +12,7 @@ use crate::command::{self, CommandId, Finish, Phase, PostAnswer, Refusal, Reques
 use crate::node::queues::QueueKind;
 use crate::node::transitions::is_edge;
 use crate::node::work::{Work, WorkKind, WorkPhase};
-use crate::node::{Event, Node, Outcome, ProvisionState, Reply, Step};
+use crate::node::{Effect, Event, Node, Outcome, ProvisionState, Reply, Step};
 use crate::timestamp::Timestamp;
 
 /// Slack of a row: a sign of life may be stored this much later, and some milliseconds for the commit.
@@ -219,6 +219,15 @@ impl World<'_> {
         if let Some(what) = self.missing_deadline(after) {
             self.checks.breaks(Rule::WaitsHaveDeadlines, what, at);
         }
+        if after.is_queued()
+            && step
+                .effects
+                .iter()
+                .any(|effect| is_too_early(after, effect))
+        {
+            let what = format!("{name}: {:?}", step.effects);
+            self.checks.breaks(Rule::WhoWaitsAsksNothing, what, at);
+        }
         self.look_at_strangers(event, before, step);
         if is_expiry(event, before, step) {
             self.look_at_expiry(before, wall);
@@ -268,7 +277,7 @@ impl World<'_> {
             | WorkPhase::InstallingBootloader
             | WorkPhase::FinalizingRescue
             | WorkPhase::PoweringOffAgent => true,
-            // A turn comes when others end.
+            // A turn comes when others end; who waits for the image has an agent that is watched.
             WorkPhase::Queued { kind, .. } => kind == QueueKind::ImageHost,
             // A hold is a person's to end.
             WorkPhase::Held => return None,
@@ -335,6 +344,7 @@ impl World<'_> {
         };
         let began = after.commands_planned != before.commands_planned
             || awaits_findings(after) && !awaits_findings(before)
+            || after.is_queued() && !before.is_queued()
             || after.deadlines.liveness.is_some()
                 && (before.deadlines.liveness.is_none() || awaits_another);
         if began {
@@ -481,6 +491,7 @@ impl World<'_> {
         let Some(node) = self.conductor.idle().cloned() else {
             return;
         };
+        self.look_at_the_queue();
         let wall = self.conductor.wall(at);
         let is_due = node
             .next_deadline()
@@ -603,6 +614,14 @@ impl World<'_> {
             let what = format!("{} with {:?}", node.provision_state(), node.deadlines);
             self.checks.breaks(Rule::WaitsEnd, what, self.now);
         }
+    }
+}
+
+/// True for what must not be asked before the turn has come.
+fn is_too_early(node: &Node, effect: &Effect) -> bool {
+    match effect {
+        Effect::Command { .. } => true,
+        Effect::Driver(_) => node.work().is_some_and(Work::has_not_begun),
     }
 }
 

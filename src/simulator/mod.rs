@@ -16,6 +16,7 @@
 mod agent;
 mod checks;
 mod child;
+mod crowd;
 mod faults;
 mod machine;
 mod network;
@@ -52,6 +53,10 @@ pub struct Quirks {
     pub leaves_failed_signs: bool,
     /// A row that is read again comes without its ports.
     pub forgets_ports: bool,
+    /// What the row holds and waits for is not told to the queues when the conductor is back.
+    pub forgets_turns: bool,
+    /// Nor when an actor has read its row.
+    pub leaves_lost_turns: bool,
     /// Agents take a command while another runs; the real ones never do, and much rests on that.
     pub agents_are_never_busy: bool,
 }
@@ -107,6 +112,8 @@ struct Setup {
     limits: Vec<Limits>,
     /// How long a node is used between deploys, about.
     use_ms: i64,
+    /// How long others have their turns, about.
+    turn_ms: i64,
     /// Every so many commits a row is read again; a restart always does.
     round_trip_every: u64,
     crash_point_per_mille: u64,
@@ -115,10 +122,7 @@ struct Setup {
 
 impl Setup {
     fn new(options: &Options) -> Setup {
-        let usual = Limits {
-            queues: QueueLimits::NONE,
-            ..Limits::default()
-        };
+        let usual = Limits::default();
         let tight = Limits {
             deploy_callback_timeout_ms: 600_000,
             clean_callback_timeout_ms: 600_000,
@@ -138,11 +142,22 @@ impl Setup {
             automated_clean: false,
             write_image_limit_ms: 0,
             command_limit_ms: 0,
+            queues: QueueLimits::NONE,
             ..usual.clone()
         };
         let reissues = Limits {
             reissue_lost_token: true,
             ..tight.clone()
+        };
+        // So few turns that others are in the way.
+        let few = QueueLimits {
+            deploy: 2,
+            clean: 1,
+            image_host: 1,
+        };
+        let crowded = |limits: &Limits| Limits {
+            queues: few,
+            ..limits.clone()
         };
         let is_small = options.nodes <= 8;
         Setup {
@@ -152,7 +167,15 @@ impl Setup {
             span_ms: options.span_ms,
             faults: options.faults,
             plan: plan::outages(options.seed, options.span_ms, options.faults),
-            limits: vec![usual.clone(), tight.clone(), usual, tight, reissues, none],
+            limits: vec![
+                crowded(&usual),
+                crowded(&tight),
+                usual,
+                tight,
+                reissues,
+                none,
+            ],
+            turn_ms: if is_small { 120_000 } else { 1_800_000 },
             use_ms: if is_small { 600_000 } else { 18_000_000 },
             round_trip_every: if is_small { 1 } else { 16 },
             crash_point_per_mille: if is_small { 20 } else { 4 },

@@ -61,7 +61,7 @@ impl World<'_> {
         let rest = self.setup.use_ms;
         let mut next = self.random.between(30_000, 300_000);
         let disturbs = self.injector.strikes(Fault::Operator);
-        if node.maintenance.is_some() && !node.is_at_work() {
+        if node.maintenance.is_some() && (!node.is_at_work() || node.is_queued()) {
             // Somebody has looked at it.
             self.operator_asks(Event::Maintenance {
                 on: false,
@@ -207,6 +207,14 @@ impl World<'_> {
         let is_held = |work: &Work| work.phase == WorkPhase::Held;
         if self.node().work().is_some_and(is_held) {
             self.deliver(verb(Verb::Unhold), None, Caller::Operator);
+        }
+        // So is a maintenance, and who waits to begin waits for its end.
+        if self.node().maintenance.is_some() && self.node().is_queued() {
+            let off = Event::Maintenance {
+                on: false,
+                reason: None,
+            };
+            self.deliver(off, None, Caller::Operator);
         }
         if self.node().is_at_work() {
             self.queue.plan(self.now + 60_000, Happening::Operator);

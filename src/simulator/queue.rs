@@ -77,6 +77,8 @@ pub(super) enum Happening {
     ProcessStarts { boot: u32 },
     /// The machine goes off by itself.
     GoesOff { boot: u32 },
+    /// Another node asks for a turn, or gives it back.
+    Other(usize),
     /// An operator comes by.
     Operator,
     /// An operator tries again what the conductor could not take.

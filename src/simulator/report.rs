@@ -69,6 +69,8 @@ tally! {
     dispatches,
     /// Times an agent said it was busy.
     busy,
+    /// Turns the node was given, where only so many may do the same at once.
+    turns,
     /// Calls of drivers.
     driver_calls,
     /// Commits that failed, or seemed to.
@@ -154,6 +156,7 @@ impl Tally {
                 self.dispatches, self.busy
             ),
         );
+        line("turns", format!("{} given", self.turns));
         line(
             "unknown outcomes",
             format!(

@@ -54,6 +54,14 @@ rules! {
     WaitsEnd = "waits-end", "Once the world is at peace, every node comes to rest.";
     /// About states.
     MovesAreEdges = "moves-are-edges", "A node moves from state to state only along the edges of the table.";
+    /// About turns.
+    TurnsAreLimited = "turns-are-limited", "Never more nodes have a turn than may, restarts or not.";
+    /// About turns.
+    TurnsAreTaken = "turns-are-taken", "A node whose turn has come takes it, whatever was lost on the way.";
+    /// About turns.
+    TurnsComeInOrder = "turns-come-in-order", "Nobody who asked for a turn later comes before one who waits.";
+    /// About turns.
+    WhoWaitsAsksNothing = "who-waits-asks-nothing", "While a node waits for its turn nothing is asked of its agent and, if its work has not begun, of its driver.";
     /// About failures.
     FailuresHaveReasons = "failures-have-reasons", "Failed work says why.";
     /// About work.

@@ -276,11 +276,13 @@ impl World<'_> {
         self.trace(|| format!("conductor: back, takes its absence for {down_for_ms} ms"));
         self.conductor.untaken = (down_for_ms, self.conductor.row.version);
         self.conductor.notes_since = None;
+        self.queues_begin();
         if is_waiting(&self.conductor.row) {
             self.start_actor();
         } else {
             self.conductor.notes_since = Some(self.now);
         }
+        self.queues_open();
     }
 
     fn start_actor(&mut self) {
@@ -432,6 +434,9 @@ impl World<'_> {
             actor
                 .mailbox
                 .extend(held.into_iter().map(Message::from_nobody));
+        }
+        if !self.setup.quirks.leaves_lost_turns {
+            self.tell_claims();
         }
         self.pump();
     }
@@ -606,6 +611,7 @@ impl World<'_> {
             let is_checked = save.hold.is_some();
             self.stored(&save.node, is_checked);
             self.conductor.row = save.node;
+            self.look_at_turns();
             let actor = self.conductor.actor.as_ref();
             if actor.is_none_or(|actor| actor.held_since.is_none()) {
                 self.conductor.notes_since.get_or_insert(self.now);
@@ -687,6 +693,7 @@ impl World<'_> {
         self.arm();
         self.run_effects(&node, effects);
         self.answer(caller, &reply, &node);
+        self.tell_claims();
         self.pump();
     }
 

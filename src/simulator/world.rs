@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::checks::Checks;
+use super::crowd::Crowd;
 use super::faults::Injector;
 use super::machine::Machine;
 use super::network::Blocked;
@@ -52,6 +53,7 @@ pub(super) struct World<'s> {
     /// Requests nobody waits for any more, and since when.
     pub(super) closed: VecDeque<(u64, i64)>,
     pub(super) operator: Operator,
+    pub(super) crowd: Crowd,
     pub(super) checks: Checks,
     pub(super) tally: Tally,
     pub(super) commits: u64,
@@ -130,6 +132,11 @@ impl<'s> World<'s> {
             queue.plan(outage.at, Happening::ConductorDown(place));
         }
         queue.plan(first, Happening::Operator);
+        let others = Random::derived(setup.seed, &[number, 4]);
+        let mut crowd = Crowd::new(limits.queues, setup.turn_ms, others);
+        for (at, comes) in crowd.first_come() {
+            queue.plan(at, comes);
+        }
         World {
             setup,
             number,
@@ -143,6 +150,7 @@ impl<'s> World<'s> {
             blocked: Blocked::default(),
             closed: VecDeque::new(),
             operator: Operator::default(),
+            crowd,
             checks: Checks::default(),
             tally: Tally::default(),
             commits: 0,
@@ -227,6 +235,7 @@ impl<'s> World<'s> {
             Happening::Boots { boot } => self.boots(boot),
             Happening::ProcessStarts { boot } => self.process_starts(boot),
             Happening::GoesOff { boot } => self.goes_off(boot),
+            Happening::Other(other) => self.other_acts(other),
             Happening::Operator => self.operator_comes(),
             Happening::OperatorAgain(event) => self.operator_asks_again(*event),
             Happening::Watch => self.watch(),
