@@ -355,6 +355,9 @@ mod tests {
                 deadline: "liveness",
             })
             .observe(0.01);
+        let label = QueueLabel { queue: "deploy" };
+        metrics.turns.get_or_create(&label).set(2);
+        metrics.turns_waiting.get_or_create(&label).set(1);
         metrics.command_gap_seconds.observe(0.5);
         metrics
             .actor_restarts
@@ -409,6 +412,8 @@ mod tests {
             "upbeat_agent_requests",
             "upbeat_agent_requests_waiting",
             "upbeat_requests_waiting",
+            "upbeat_turns{queue=\"deploy\"}",
+            "upbeat_turns_waiting{queue=\"deploy\"}",
             "upbeat_deadline_lateness_seconds_count{deadline=\"liveness\"}",
             "upbeat_recovery_seconds",
             "upbeat_recovery_nodes",

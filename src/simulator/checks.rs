@@ -338,13 +338,19 @@ impl World<'_> {
             self.checks.restarts_since_sign = 0;
         }
         let awaits_another = before.session.is_some() && after.session.is_none();
-        let awaits_findings = |node: &Node| {
-            node.work()
-                .is_some_and(|work| work.phase == WorkPhase::AwaitingInventory)
+        // Each of these begins with a limit of its own, also where nobody was heard just then.
+        let awaits_anew = |node: &Node| {
+            node.work().is_some_and(|work| {
+                matches!(
+                    work.phase,
+                    WorkPhase::AwaitingInventory
+                        | WorkPhase::AwaitingAgent
+                        | WorkPhase::Queued { .. }
+                )
+            })
         };
         let began = after.commands_planned != before.commands_planned
-            || awaits_findings(after) && !awaits_findings(before)
-            || after.is_queued() && !before.is_queued()
+            || awaits_anew(after) && !awaits_anew(before)
             || after.deadlines.liveness.is_some()
                 && (before.deadlines.liveness.is_none() || awaits_another);
         if began {

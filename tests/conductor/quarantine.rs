@@ -157,7 +157,7 @@ async fn too_many_panics_quarantine_one_node_until_a_person_has_looked() {
 
 /// A node that can't decide anything that calls the driver: in builds that check arithmetic its counter overflows.
 #[cfg(debug_assertions)]
-fn cannot_call_its_driver(node: &mut Value) {
+pub fn cannot_call_its_driver(node: &mut Value) {
     node["driver_calls_made"] = u64::MAX.into();
 }
 

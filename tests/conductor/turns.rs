@@ -6,7 +6,9 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use upbeat::demo::{Faults, FleetOptions, Journal};
 
-use crate::quarantine::{OTHER_MAC, fragile_site_with, is_quarantined, leaves_maintenance};
+use crate::quarantine::{
+    OTHER_MAC, cannot_call_its_driver, fragile_site_with, is_quarantined, leaves_maintenance, spoil,
+};
 use crate::support::api::{Api, eventually};
 use crate::support::puppet::Puppet;
 use crate::support::site::{MAC, Site, quick_machines, wrote_once};
@@ -298,5 +300,25 @@ async fn an_actor_that_panics_when_its_turn_comes_has_not_lost_it() {
         wrote_once(&site.fleet.journal(mac));
     }
     assert_eq!(turns(&site.api, "deploy").await, (0.0, 0.0));
+    site.stop().await;
+}
+
+#[cfg(debug_assertions)]
+#[actix_web::test]
+async fn a_turn_that_is_lost_to_a_panic_comes_again_until_the_node_is_given_up_on() {
+    let site = Site::with(Faults::none()).await;
+    site.fleet.add(OTHER_MAC, Faults::none());
+    let uuid = site.node(Value::Null).await;
+    let other = site.api.available_node(OTHER_MAC, Value::Null).await;
+    let folder = site.stop().await;
+    // Its step panics over every turn it gets; were it not called again, it would wait for ever.
+    spoil(&folder, &uuid, cannot_call_its_driver);
+    let limited = |config: &mut upbeat::config::Config| config.conductor.max_concurrent_deploy = 1;
+    let site = Site::start_in(folder, limited, quick_machines()).await;
+    site.fleet.add(OTHER_MAC, Faults::none());
+    site.api.ask(&uuid, "active").await;
+    site.api.ask(&other, "active").await;
+    is_quarantined(&site, &uuid, "overflow").await;
+    site.api.ends_active(&other).await;
     site.stop().await;
 }
