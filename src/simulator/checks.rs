@@ -641,7 +641,7 @@ fn limit_of(node: &Node, limits: &crate::node::Limits) -> i64 {
 }
 
 /// True when the agent itself was heard, and what it said was of account.
-pub(super) fn is_sign(event: &Event, step: &Step) -> bool {
+pub(super) fn is_sign(event: &Event, before: &Node, step: &Step) -> bool {
     if matches!(
         step.outcome,
         Outcome::AnswerIgnored | Outcome::HeartbeatIgnored
@@ -652,7 +652,11 @@ pub(super) fn is_sign(event: &Event, step: &Step) -> bool {
     match event {
         Event::Heartbeat(_) => true,
         Event::Command { event, .. } => match event {
-            command::Event::Surveyed { .. } | command::Event::Polled(_) => true,
+            // A look that was asked before the command was sent, and answered after it, says nothing of whom it was sent to.
+            command::Event::Surveyed { .. } => !before
+                .open_command()
+                .is_some_and(|command| matches!(command.phase, Phase::Sent { .. })),
+            command::Event::Polled(_) => true,
             command::Event::Posted(answer) => matches!(
                 answer,
                 PostAnswer::Accepted(_) | PostAnswer::Refused(Refusal::Busy { .. })

@@ -520,7 +520,7 @@ impl World<'_> {
         if matches!(step.reply, Reply::Refused(_)) {
             return self.answer(caller, &step.reply, &before);
         }
-        let is_sign = is_sign(&event, &step);
+        let is_sign = is_sign(&event, &before, &step);
         if step.node == *before && !step.removed && step.history.is_empty() {
             self.became(&before, &before, is_sign);
             self.run_effects(&before, step.effects);
