@@ -17,7 +17,7 @@
 //! | [`observe`], [`config`], [`clock`], [`retry`] | metrics and logs, settings, the time, growing pauses | shell |
 //! | [`simulator`] | the core in a world made of a seed, where everything goes wrong and the rules are checked | pure |
 //! | [`serve`], [`cli`], [`demo`] | put it all together: the daemon; a fleet of simulated machines | outermost |
-//! | [`bench`] | what one box carries: load, figures, promises | outermost |
+//! | [`mod@bench`] | what one box carries: load, figures, promises | outermost |
 //!
 //! `tests/architecture.rs` holds who may use whom; `ops/decisions/` says why things are as they are.
 //!

@@ -254,7 +254,7 @@ fn with_steps(mut node: Node, told: &Value) -> Node {
         &[],
     )
     .unwrap();
-    deploy.agent_steps = told["deploy_steps"].clone();
+    deploy.agent_steps = (&told["deploy_steps"]).into();
     deploy.hardware_manager_version = told["hardware_manager_version"].clone();
     node
 }

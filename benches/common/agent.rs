@@ -26,7 +26,7 @@ pub fn node(number: u64, now: Timestamp) -> Node {
     node.deadlines.look = Some(until);
     if let Provision::Working(work) = &mut node.provision {
         work.steps = core_steps();
-        work.agent_steps = steps_of_an_agent();
+        work.agent_steps = (&steps_of_an_agent()).into();
     }
     node
 }

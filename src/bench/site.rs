@@ -9,7 +9,9 @@ use crate::command::{Baseline, Command, CommandId, Instance, Phase, Request, Ste
 use crate::conductor::TokenKey;
 use crate::node::steps::WorkStep;
 use crate::node::work::{Work, WorkKind, WorkPhase};
-use crate::node::{Attributes, BootMode, Node, NodeId, Object, Port, PortId, Provision, Session};
+use crate::node::{
+    Attributes, BootMode, Node, NodeId, Object, Packed, Port, PortId, Provision, Session,
+};
 use crate::store::{self, Change, Save, StoreSettings};
 use crate::timestamp::Timestamp;
 
@@ -109,7 +111,7 @@ pub fn writing(number: u64, callback_url: &str, now: Timestamp) -> Node {
         step("tear_down_agent", 40),
         step("boot_instance", 20),
     ];
-    deploy.agent_steps = crate::demo::deploy_steps_offered();
+    deploy.agent_steps = (&crate::demo::deploy_steps_offered()).into();
     deploy.hardware_manager_version = json!({"generic_hardware_manager": "1.2"});
     node.provision = Provision::Working(deploy.into());
     node.power.state = Some(crate::node::PowerState::On);
@@ -167,7 +169,7 @@ pub fn booted(number: u64, now: Timestamp) -> Node {
     if let Provision::Working(deploy) = &mut node.provision {
         deploy.phase = WorkPhase::AwaitingAgent;
         deploy.steps.clear();
-        deploy.agent_steps = Value::Null;
+        deploy.agent_steps = Packed::default();
     }
     node
 }

@@ -80,7 +80,7 @@ fn put_work(info: &mut Object, work: &Work) {
             work.hardware_manager_version.clone(),
         );
     }
-    if let Some(cached) = steps_by_interface(&work.agent_steps) {
+    if let Some(cached) = steps_by_interface(&work.agent_steps.unpack()) {
         put(format!("agent_cached_{word}_steps"), cached);
     }
 }
@@ -203,7 +203,8 @@ mod tests {
         let mut work = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Bios, Vec::new());
         work.phase = WorkPhase::InBandStep;
         work.steps = core_steps();
-        work.agent_steps = json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]});
+        let told = json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]});
+        work.agent_steps = (&told).into();
         work.hardware_manager_version = json!({"A": "1"});
         node.provision = Provision::Working(work.into());
         let info = driver_internal_info(&node);

@@ -17,6 +17,7 @@ use crate::node::hardware::steps::{HardwareStep, hardware_step, hardware_steps, 
 use crate::node::image::image_host;
 use crate::node::limits::BootMode;
 use crate::node::outcome::Outcome;
+use crate::node::packed::Packed;
 use crate::node::queues::QueueKind;
 use crate::node::state::Node;
 use crate::node::steps::{
@@ -66,7 +67,8 @@ fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String> {
     if let Some(work) = work_of_mut(turn) {
         work.steps = list;
         work.current = 0;
-        work.agent_steps = result.get(kind.steps_name()).cloned().unwrap_or_default();
+        let told = result.get(kind.steps_name());
+        work.agent_steps = told.map_or_else(Packed::default, Packed::from);
         work.hardware_manager_version = result
             .get("hardware_manager_version")
             .cloned()

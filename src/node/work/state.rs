@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::kind::WorkKind;
 use crate::node::limits::BootMode;
+use crate::node::packed::Packed;
 use crate::node::provision::ProvisionState;
 use crate::node::queues::QueueKind;
 use crate::node::steps::WorkStep;
@@ -31,7 +32,7 @@ pub struct Work {
     /// How often it was begun anew because the agent was lost.
     pub restarts: u32,
     /// The agent's own steps as it told them, kept for later requests; null until then.
-    pub agent_steps: Value,
+    pub agent_steps: Packed,
     /// Versions of the agent's hardware managers, sent back with each step.
     pub hardware_manager_version: Value,
     /// What the agent says of the partitions it wrote; null until then.
@@ -172,7 +173,7 @@ impl Work {
             steps: Vec::new(),
             current: 0,
             restarts: 0,
-            agent_steps: Value::Null,
+            agent_steps: Packed::default(),
             hardware_manager_version: Value::Null,
             partition_uuids: Value::Null,
             is_without_ramdisk: false,
