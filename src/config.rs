@@ -94,7 +94,8 @@ pub enum Auth {
 pub struct Conductor {
     /// The name this conductor goes by; none: the machine's. See [`Config::host`].
     pub host: Option<String>,
-    /// Threads that carry nodes.
+    /// Threads that carry node actors; 0: one for every two cores, at least one. Each core has its share of the HTTP threads already,
+    /// and whoever must wake fewer threads gets more done.
     pub arbiters: usize,
     /// Most events that may wait for one node.
     pub mailbox_messages_max: usize,
@@ -268,7 +269,7 @@ impl Default for Conductor {
     fn default() -> Conductor {
         Conductor {
             host: None,
-            arbiters: 2,
+            arbiters: 0,
             mailbox_messages_max: 64,
             deploy_callback_timeout: 1800,
             clean_callback_timeout: 1800,

@@ -5,6 +5,8 @@
 
 mod open_files;
 
+pub use open_files::allow_all as allow_open_files;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -307,10 +309,18 @@ async fn watch_arbiters(conductor: Conductor, metrics: Arc<Metrics>) {
     }
 }
 
+/// How many processor cores this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 fn conductor_settings(config: &Config, host: String) -> Settings {
     Settings {
         host,
-        arbiters: config.conductor.arbiters,
+        arbiters: match config.conductor.arbiters {
+            0 => cores() / 2,
+            asked => asked,
+        },
         busy_wait: Duration::from_secs(config.api.busy_wait),
         mailbox_messages_max: config.conductor.mailbox_messages_max,
         intensity: Intensity {
@@ -332,11 +342,10 @@ fn http_settings(config: &Config) -> HttpSettings {
     let open_files = open_files::allow_all();
     settings.public_endpoint = config.api.public_endpoint.clone();
     settings.trust_proxy_headers = config.api.trust_proxy_headers;
-    if config.api.workers > 0 {
-        settings.workers = config.api.workers;
-    } else if let Ok(cores) = std::thread::available_parallelism() {
-        settings.workers = cores.get();
-    }
+    settings.workers = match config.api.workers {
+        0 => cores(),
+        asked => asked,
+    };
     let listeners = 1 + usize::from(settings.agent_listen.is_some());
     settings.connections_per_worker_max = open_files::connections_per_worker(
         open_files,

@@ -82,7 +82,7 @@ fn read_conductor(from: &mut Section<'_>, default: Conductor) -> Conductor {
             }
             Ok((!text.is_empty()).then(|| text.to_owned()))
         }),
-        arbiters: from.number("arbiters", default.arbiters, 1..=1024),
+        arbiters: from.number("arbiters", default.arbiters, 0..=1024),
         mailbox_messages_max: from.number(
             "mailbox_messages_max",
             default.mailbox_messages_max,

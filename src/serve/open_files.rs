@@ -12,10 +12,10 @@ const IDLE_TO_AGENTS: u64 = 512;
 /// Below this an API is of no use.
 const LEAST_PER_WORKER: u64 = 64;
 /// More don't help one thread.
-const MOST_PER_WORKER: u64 = 4_096;
+const MOST_PER_WORKER: u64 = 16_384;
 
 /// Raises the limit of open files as far as this process may, and answers what it is then.
-pub(super) fn allow_all() -> u64 {
+pub fn allow_all() -> u64 {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: maximum,
@@ -52,9 +52,9 @@ mod tests {
 
     #[test]
     fn what_agents_and_the_database_need_is_left_over() {
-        assert_eq!(connections_per_worker(1 << 20, 1_000, 2), 4_096);
+        assert_eq!(connections_per_worker(1 << 20, 1_000, 2), 16_384);
         assert_eq!(connections_per_worker(4_096, 1_000, 2), 1_164);
         assert_eq!(connections_per_worker(1_024, 1_000, 2), 64);
-        assert_eq!(connections_per_worker(u64::MAX, 1_000, 8), 4_096);
+        assert_eq!(connections_per_worker(u64::MAX, 1_000, 8), 16_384);
     }
 }
