@@ -19,6 +19,8 @@ use tokio::task::JoinSet;
 
 /// Addresses of loopback they share.
 const ADDRESSES: u8 = 100;
+/// How long they take for an answer.
+const ANSWERED_AFTER: Duration = Duration::from_millis(5);
 
 /// What conductors asked.
 #[derive(Default)]
@@ -40,7 +42,7 @@ impl Asked {
         self.posts.load(Ordering::Relaxed)
     }
 
-    /// The most connections at once since this was last asked.
+    /// The most requests at once since this was last asked.
     pub fn take_most_at_once(&self) -> usize {
         let now = self.at_once.load(Ordering::Relaxed);
         self.at_once_most.swap(now, Ordering::Relaxed)
@@ -94,7 +96,7 @@ impl Agents {
         &self.urls[index]
     }
 
-    /// Requests in the fullest of the seconds that are to come, `seconds` of them; and the most connections at once.
+    /// Requests in the fullest of the seconds that are to come, `seconds` of them; and the most at once.
     pub async fn watch(&self, seconds: u64) -> (u64, usize) {
         self.asked.take_most_at_once();
         let mut most = 0;
@@ -115,14 +117,11 @@ async fn accept(listener: TcpListener, asked: Arc<Asked>, answering: bool) {
     while let Ok((stream, _)) = listener.accept().await {
         let asked = asked.clone();
         connections.spawn(async move {
-            let now = asked.at_once.fetch_add(1, Ordering::Relaxed) + 1;
-            asked.at_once_most.fetch_max(now, Ordering::Relaxed);
             let service = service_fn(|request| answer(request, asked.clone(), answering));
             // Connections end as the other side likes.
             let _ = http1::Builder::new()
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
-            asked.at_once.fetch_sub(1, Ordering::Relaxed);
         });
         while connections.try_join_next().is_some() {}
     }
@@ -134,6 +133,8 @@ async fn answer(
     answering: bool,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     asked.all.fetch_add(1, Ordering::Relaxed);
+    let now = asked.at_once.fetch_add(1, Ordering::Relaxed) + 1;
+    asked.at_once_most.fetch_max(now, Ordering::Relaxed);
     if request.method() == hyper::Method::POST {
         asked.posts.fetch_add(1, Ordering::Relaxed);
     }
@@ -146,6 +147,9 @@ async fn answer(
         Some(_) => json!({"commands": []}),
         None => json!({"started_at": super::site::STARTED_AT, "version": "13.0.0"}),
     };
+    // An agent needs a moment, too.
+    tokio::time::sleep(ANSWERED_AFTER).await;
+    asked.at_once.fetch_sub(1, Ordering::Relaxed);
     Ok(Response::builder()
         .header(CONTENT_TYPE, "application/json")
         .body(Full::from(body.to_string()))

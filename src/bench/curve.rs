@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::load::{Load, Until};
-use super::process::Process;
 use super::{Bench, load, requests, site};
 
 const PART: &str = "curve";
@@ -12,7 +11,7 @@ const KIB: f64 = 1_024.0;
 
 pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let place = bench.place()?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let empty = conductor.resident() as f64;
     conductor.stop().await;
     let most = bench.options.nodes;
@@ -28,7 +27,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             number => site::idle(number, now),
         };
         site::fill(&place.url, nodes, node).await?;
-        let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+        let conductor = bench.conductor(&place).await?;
         let ready = conductor.ready_after.as_secs_f64() * 1_000.0;
         bench
             .report

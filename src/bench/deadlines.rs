@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::load::{Load, Until};
-use super::process::Process;
 use super::report::Target;
 use super::{Bench, load, requests, site};
 use crate::clock::Clock;
@@ -22,7 +21,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     // Until then all are stored, read again and have their actors.
     let from = clock
         .now()
-        .plus_ms(20_000 + i64::try_from(nodes / 2).unwrap_or(0));
+        .plus_ms(40_000 + i64::try_from(nodes / 2).unwrap_or(0));
     let node = |number, now| {
         let mut node = site::heard(number, now);
         if number < due {
@@ -32,7 +31,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         node
     };
     site::fill(&place.url, nodes, node).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let ready = conductor.ready_after;
     bench.report.add(
         PART,

@@ -24,7 +24,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         number => site::idle(number, now),
     };
     site::fill(&place.url, bench.options.nodes, node).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let roof = Process::roof().await?;
     let bodies: Vec<Vec<u8>> = (0..waiting)
         .map(|number| requests::heartbeat(&place.key, number, site::NOBODY))

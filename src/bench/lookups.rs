@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::load::{Load, Until};
-use super::process::Process;
 use super::{Bench, load, requests, site};
 
 const PART: &str = "lookups";
@@ -17,7 +16,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         number => site::idle(number, now),
     };
     site::fill(&place.url, bench.options.nodes, node).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
         let path = format!(
             "/v1/lookup?addresses={}",

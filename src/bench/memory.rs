@@ -15,14 +15,14 @@ const PART: &str = "memory";
 const MB: f64 = 1_048_576.0;
 const KIB: f64 = 1_024.0;
 /// For so long conductors do what they do before their memory is looked at.
-const SETTLED_AFTER: Duration = Duration::from_secs(5);
+const SETTLED_AFTER: Duration = Duration::from_secs(15);
 
 pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let nodes = bench.options.nodes;
     let waiting = bench.options.waiting;
 
     let place = bench.place()?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     tokio::time::sleep(SETTLED_AFTER).await;
     let empty = conductor.resident() as f64;
     conductor.stop().await;
@@ -33,7 +33,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
 
     let place = bench.place()?;
     site::fill(&place.url, nodes, site::idle).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     tokio::time::sleep(SETTLED_AFTER).await;
     let above = |conductor: &Process| (conductor.resident() as f64 - empty).max(0.0);
     bench
@@ -83,7 +83,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         site::writing(number, agents.url(number), now)
     })
     .await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let all_back = conductor.until(
         "upbeat_recovery_nodes_left",
         Duration::from_secs(120),

@@ -13,6 +13,7 @@
 
 mod agents;
 mod api;
+mod connections;
 mod curve;
 mod deadlines;
 mod deploys;
@@ -38,6 +39,7 @@ use std::time::Duration;
 
 use self::machine::Machine;
 use self::place::Place;
+use self::process::Process;
 use self::report::Report;
 
 /// What `upbeat bench` is told.
@@ -59,6 +61,9 @@ pub struct BenchOptions {
     /// upbeat_bench. SQLite files in a temporary folder unless given.
     #[arg(long)]
     database: Option<String>,
+    /// A setting of the conductor that is measured, as `upbeat serve` takes it; may be repeated.
+    #[arg(long = "set", value_name = "SECTION.KEY=VALUE")]
+    settings: Vec<String>,
     /// A file for the figures, as JSON.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -90,6 +95,8 @@ enum Part {
     Deploys,
     /// Twice as much as it can take.
     Overload,
+    /// Silent, slow and endless clients.
+    Connections,
     /// How cost grows with the number of nodes.
     Curve,
 }
@@ -106,6 +113,7 @@ const PARTS: &[Part] = &[
     Part::Restart,
     Part::Deploys,
     Part::Overload,
+    Part::Connections,
     Part::Curve,
 ];
 
@@ -125,6 +133,11 @@ impl Bench {
         Place::new(self.options.database.as_deref())
     }
 
+    /// A conductor on that database.
+    async fn conductor(&self, place: &Place) -> Result<Process, String> {
+        Process::conductor(place.folder(), &place.url, &self.options.settings).await
+    }
+
     async fn measure(&mut self, part: Part) -> Result<&'static str, String> {
         match part {
             Part::Heartbeats => heartbeats::measure(self).await,
@@ -137,6 +150,7 @@ impl Bench {
             Part::Restart => restart::measure(self).await,
             Part::Deploys => deploys::measure(self).await,
             Part::Overload => overload::measure(self).await,
+            Part::Connections => connections::measure(self).await,
             Part::Curve => curve::measure(self).await,
         }
     }

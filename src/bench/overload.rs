@@ -5,23 +5,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::load::{Load, Until};
-use super::process::Process;
 use super::report::Target;
 use super::{Bench, load, requests, site};
+use crate::serve;
 
 const PART: &str = "overload";
 const MB: f64 = 1_048_576.0;
 const TIMES: f64 = 2.0;
-const CONNECTIONS: usize = 2_048;
+const CONNECTIONS: usize = 4_096;
 /// Nobody expects more than this afterwards.
 const USUAL_PER_S: f64 = 500.0;
 const USUAL_MS: f64 = 10.0;
 
 pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
+    serve::allow_open_files();
     let waiting = bench.options.waiting;
     let place = bench.place()?;
     site::fill(&place.url, waiting, site::heard).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let bodies: Vec<Vec<u8>> = (0..waiting)
         .map(|number| requests::heartbeat(&place.key, number, site::NOBODY))
         .collect();

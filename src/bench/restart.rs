@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use super::agents::Agents;
-use super::process::Process;
 use super::report::Target;
 use super::{Bench, site};
 
@@ -21,14 +20,14 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         number => site::idle(number, now),
     };
     site::fill(&place.url, nodes, node).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
     conductor.kill();
 
     let posts_before = agents.asked.posts();
     let began = Instant::now();
     let again = async {
-        let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+        let conductor = bench.conductor(&place).await?;
         let ready = conductor.ready_after;
         let back = conductor.until(
             "upbeat_recovery_nodes_left",
@@ -61,7 +60,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     report
         .add(
             PART,
-            "connections to agents at once, at most",
+            "requests to agents at once, at most",
             at_once as f64,
             "",
         )

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::load::{Load, Until};
-use super::process::Process;
 use super::{Bench, load, requests, site};
 
 const PART: &str = "transitions";
@@ -15,7 +14,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let place = bench.place()?;
     let nodes = bench.options.nodes;
     site::fill(&place.url, nodes, site::idle).await?;
-    let conductor = Process::conductor(place.folder(), &place.url, &[]).await?;
+    let conductor = bench.conductor(&place).await?;
     let mut first = 0;
     for connections in [1, 64, 512] {
         let times = if connections == 1 { EACH / 10 } else { EACH };
