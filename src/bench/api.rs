@@ -75,8 +75,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             write,
             ..usual.clone()
         })
-        .await
-        .map_err(|error| error.to_string())?;
+        .await?;
         bench
             .report
             .add(PART, &format!("{what}: median"), measured.ms(500), "ms");
@@ -116,7 +115,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             write,
             ..usual.clone()
         };
-        let measured = load::drive(load).await.map_err(|error| error.to_string())?;
+        let measured = load::drive(load).await?;
         let figures =
             bench
                 .report

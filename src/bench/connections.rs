@@ -1,7 +1,6 @@
 //! Connections that want nothing or never come to an end: 10,000 that are silent, a thousand that stop in the middle of a request,
 //! and a hundred that send headers without end; what they cost, how soon they are gone, and whether agents notice.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -33,10 +32,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     site::fill(&place.url, waiting, site::heard).await?;
     let conductor = bench.conductor(&place).await?;
     let address = conductor.address;
-    let key = place.key.clone();
-    let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
-        *out = requests::heartbeat(&key, number * 7919 % waiting, site::NOBODY);
-    });
+    let write = requests::heartbeats_of_all(&place.key, waiting);
     let usual = Load {
         address,
         connections: 64,
@@ -44,9 +40,8 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         until: Until::Passed(bench.load_time()),
         write,
     };
-    let drive = async |load: Load| load::drive(load).await.map_err(|error| error.to_string());
     // Whatever the first requests take is taken.
-    drive(usual.clone()).await?;
+    load::drive(usual.clone()).await?;
     let half = requests::request("GET", "/v1/nodes", None);
     let half = half[..half.len() - 2].to_vec();
     for (what, count, sends) in [
@@ -65,7 +60,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         }
         // Whoever connects now would wait behind all of them.
         tokio::time::sleep(TAKEN_IN_WITHIN).await;
-        let (meanwhile, most) = tokio::join!(drive(usual.clone()), async {
+        let (meanwhile, most) = tokio::join!(load::drive(usual.clone()), async {
             let mut most = 0;
             while began.elapsed() < bench.load_time() {
                 most = most.max(conductor.resident());

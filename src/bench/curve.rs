@@ -32,10 +32,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         bench
             .report
             .add(PART, &format!("{nodes} nodes: ready after"), ready, "ms");
-        let key = place.key.clone();
-        let heartbeat: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
-            *out = requests::heartbeat(&key, number * 7919 % waiting, site::NOBODY);
-        });
+        let heartbeat = requests::heartbeats_of_all(&place.key, waiting);
         let list: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
             let marker = site::id(number * 7919 % (nodes - 999));
             let path =
@@ -58,7 +55,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
                 until,
                 write,
             };
-            let measured = load::drive(load).await.map_err(|error| error.to_string())?;
+            let measured = load::drive(load).await?;
             bench.report.add(
                 PART,
                 &format!("{nodes} nodes: {what}"),

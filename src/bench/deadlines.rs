@@ -64,7 +64,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     };
     let (fired, heartbeats) = tokio::join!(fired, heartbeats);
     let late_ms = fired?;
-    let heartbeats = heartbeats.map_err(|error| error.to_string())?;
+    let heartbeats = heartbeats?;
     let report = &mut bench.report;
     report
         .add(

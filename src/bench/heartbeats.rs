@@ -1,8 +1,6 @@
 //! Heartbeats: authenticated, taken by the node's actor, the sign of life stored. Conductor and bare handler take turns, several
 //! times, so that a busy moment of the machine hits both.
 
-use std::sync::Arc;
-
 use super::Bench;
 use super::load::{self, Load, Measured, Until};
 use super::process::Process;
@@ -26,14 +24,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     site::fill(&place.url, bench.options.nodes, node).await?;
     let conductor = bench.conductor(&place).await?;
     let roof = Process::roof().await?;
-    let bodies: Vec<Vec<u8>> = (0..waiting)
-        .map(|number| requests::heartbeat(&place.key, number, site::NOBODY))
-        .collect();
-    let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
-        // Neighbours in the database come far from each other.
-        let index = usize::try_from(number * 7919 % waiting).unwrap_or(0);
-        out.extend_from_slice(&bodies[index]);
-    });
+    let write = requests::heartbeats_of_all(&place.key, waiting);
     for connections in CONNECTIONS {
         let mut of_conductor = Measured::default();
         let mut of_roof = Measured::default();
@@ -46,7 +37,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
                     until: Until::Passed(bench.load_time() / TURNS),
                     write: write.clone(),
                 };
-                let turn = load::drive(load).await.map_err(|error| error.to_string())?;
+                let turn = load::drive(load).await?;
                 measured.follow(turn);
             }
         }

@@ -104,7 +104,11 @@ impl Measured {
 ///
 /// # Errors
 /// The connections can't be made.
-pub async fn drive(load: Load) -> io::Result<Measured> {
+pub async fn drive(load: Load) -> Result<Measured, String> {
+    on_a_thread(load).await.map_err(|error| error.to_string())
+}
+
+async fn on_a_thread(load: Load) -> io::Result<Measured> {
     let (tell, told) = tokio::sync::oneshot::channel();
     std::thread::Builder::new()
         .name("upbeat-load".to_owned())

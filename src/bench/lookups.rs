@@ -32,9 +32,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         write,
     };
     for what in ["the first of each agent, stored", "later ones"] {
-        let measured = load::drive(load.clone())
-            .await
-            .map_err(|error| error.to_string())?;
+        let measured = load::drive(load.clone()).await?;
         bench.report.add_load(PART, what, &measured);
     }
     conductor.stop().await;

@@ -61,7 +61,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         until: Until::Sent(nodes),
         write,
     };
-    let changed = load::drive(load).await.map_err(|error| error.to_string())?;
+    let changed = load::drive(load).await?;
     bench
         .report
         .expect_none(PART, "changes that failed", changed.bad());

@@ -88,8 +88,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         paced(HEARTBEATS_PER_S, heartbeat),
         paced(CHANGES_PER_S, change)
     );
-    let heartbeats = heartbeats.map_err(|error| error.to_string())?;
-    let changes = changes.map_err(|error| error.to_string())?;
+    let (heartbeats, changes) = (heartbeats?, changes?);
     let _ = stop.send(());
     conductor.join().map_err(|_| "the conductor panicked")?;
     let report = &mut bench.report;

@@ -1,7 +1,6 @@
 //! Twice as many heartbeats as the conductor can take: how many it takes, what the others are told, what it costs, and how soon
 //! all is as before.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::load::{Load, Until};
@@ -23,13 +22,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let place = bench.place()?;
     site::fill(&place.url, waiting, site::heard).await?;
     let conductor = bench.conductor(&place).await?;
-    let bodies: Vec<Vec<u8>> = (0..waiting)
-        .map(|number| requests::heartbeat(&place.key, number, site::NOBODY))
-        .collect();
-    let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
-        let index = usize::try_from(number * 7919 % waiting).unwrap_or(0);
-        out.extend_from_slice(&bodies[index]);
-    });
+    let write = requests::heartbeats_of_all(&place.key, waiting);
     let usual = Load {
         address: conductor.address,
         connections: 64,
@@ -37,10 +30,9 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         until: Until::Passed(Duration::from_secs(3)),
         write,
     };
-    let drive = async |load: Load| load::drive(load).await.map_err(|error| error.to_string());
-    let capacity = drive(usual.clone()).await?.per_s();
+    let capacity = load::drive(usual.clone()).await?.per_s();
     let before = conductor.resident() as f64;
-    let flooded = drive(Load {
+    let flooded = load::drive(Load {
         connections: CONNECTIONS,
         per_s: Some(capacity * TIMES),
         until: Until::Passed(bench.load_time()),
@@ -50,7 +42,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let after = conductor.resident() as f64;
     let began = Instant::now();
     let back = loop {
-        let normal = drive(Load {
+        let normal = load::drive(Load {
             per_s: Some(USUAL_PER_S),
             until: Until::Passed(Duration::from_secs(1)),
             ..usual.clone()

@@ -93,23 +93,13 @@ pub fn idle(number: u64, now: Timestamp) -> Node {
 /// A node whose agent writes an image: it took the command, was heard, and can be asked at `callback_url`.
 pub fn writing(number: u64, callback_url: &str, now: Timestamp) -> Node {
     let mut node = idle(number, now);
-    let step = |step: &str, priority| WorkStep {
-        interface: "deploy".to_owned(),
-        step: step.to_owned(),
-        priority,
-        args: Object::new(),
-        reboot_requested: false,
-        is_out_of_band: false,
-        is_not_abortable: false,
-        needs_no_ramdisk: false,
-    };
     let mut deploy = Work::begun(WorkKind::Deploy, now, BootMode::Uefi, Vec::new());
     deploy.phase = WorkPhase::InBandStep;
     deploy.steps = vec![
-        step("write_image", 80),
-        step("prepare_instance_boot", 60),
-        step("tear_down_agent", 40),
-        step("boot_instance", 20),
+        WorkStep::named("deploy", "write_image", 80),
+        WorkStep::named("deploy", "prepare_instance_boot", 60),
+        WorkStep::named("deploy", "tear_down_agent", 40),
+        WorkStep::named("deploy", "boot_instance", 20),
     ];
     deploy.agent_steps = (&crate::demo::deploy_steps_offered()).into();
     deploy.hardware_manager_version = json!({"generic_hardware_manager": "1.2"});

@@ -32,7 +32,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             until: Until::Sent(times),
             write,
         };
-        let measured = load::drive(load).await.map_err(|error| error.to_string())?;
+        let measured = load::drive(load).await?;
         bench
             .report
             .add_load(PART, &format!("{connections} connections"), &measured);
