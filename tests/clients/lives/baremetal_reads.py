@@ -110,8 +110,12 @@ def hardware(life, cli, _uuid):
     cli.show("node show seen", target_raid_config={})
 
     life.chapter("vendor passthru")
-    cli.list("node passthru list seen", rows=4, name="first_method", must=False)
+    cli.list("node passthru list seen", rows=8, name="create_subscription", must=False)
     cli.do("node passthru call seen first_method --http-method POST --arg bar=baz", must=False)
+    cli.do(
+        "node passthru call seen create_subscription --http-method POST --arg Destination=https://events.example/",
+        must=False,
+    )
     cli.refused("node passthru call seen nothing", Has("nothing"))
 
 
