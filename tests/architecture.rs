@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What each part of `src/` may use: other parts of the crate, and libraries. Parts that are not listed are the outermost ones
-/// (`main`, `cli`, `serve`, `demo`) and may use everything.
+/// (`main`, `cli`, `serve`, `demo`, `bench`) and may use everything.
 fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
     let data = ["serde", "serde_json", "uuid"];
     let with = |more: &[&'static str]| {

@@ -22,11 +22,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let place = bench.place()?;
     let nodes = bench.options.nodes;
     let waiting = bench.options.waiting;
-    let node = |number, now| match number {
-        number if number < waiting => site::heard(number, now),
-        number => site::idle(number, now),
-    };
-    site::fill(&place.url, nodes, node).await?;
+    site::fill_some_waiting(&place.url, nodes, waiting, site::heard).await?;
     let conductor = bench.conductor(&place).await?;
     let usual = Load {
         address: conductor.address,
@@ -82,7 +78,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         bench
             .report
             .add(PART, &format!("{what}: 99 %"), measured.ms(990), "ms")
-            .target = Some(Target::AtMost(20.0));
+            .at_most(20.0);
         bench
             .report
             .expect_none(PART, format!("{what}: failed"), measured.bad());

@@ -8,7 +8,6 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use super::load::{Load, Until};
-use super::report::Target;
 use super::{Bench, load, requests, site};
 use crate::serve;
 
@@ -84,7 +83,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         );
         report
             .add(PART, &title("heartbeats, 99 %"), meanwhile.ms(990), "ms")
-            .target = Some(Target::AtMost(20.0));
+            .at_most(20.0);
         report.expect_none(PART, title("heartbeats not accepted"), meanwhile.bad());
         report.add(PART, &title("all closed after"), all_gone, "s");
         report.expect_none(PART, title("still open then"), held);

@@ -22,11 +22,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
         // One of ten waits, as everywhere in this bench.
         let waiting = nodes / 10;
         let place = bench.place()?;
-        let node = |number, now| match number {
-            number if number < waiting => site::heard(number, now),
-            number => site::idle(number, now),
-        };
-        site::fill(&place.url, nodes, node).await?;
+        site::fill_some_waiting(&place.url, nodes, waiting, site::heard).await?;
         let conductor = bench.conductor(&place).await?;
         let ready = conductor.ready_after.as_secs_f64() * 1_000.0;
         bench

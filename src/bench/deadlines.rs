@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::load::{Load, Until};
-use super::report::Target;
 use super::{Bench, load, requests, site};
 use crate::clock::Clock;
 
@@ -73,7 +72,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             late_ms as f64 / 1_000.0,
             "s",
         )
-        .target = Some(Target::AtMost(1.0));
+        .at_most(1.0);
     report.add(
         PART,
         "heartbeats meanwhile: median",
@@ -82,7 +81,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     );
     report
         .add(PART, "heartbeats meanwhile: 99 %", heartbeats.ms(990), "ms")
-        .target = Some(Target::AtMost(20.0));
+        .at_most(20.0);
     report.expect_none(PART, "heartbeats meanwhile: not accepted", heartbeats.bad());
     conductor.stop().await;
     Ok(PART)

@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use super::Bench;
-use super::report::Target;
 
 const PART: &str = "deploys";
 const MACHINES: u32 = 1_000;
@@ -31,7 +30,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             took,
             "s",
         )
-        .target = Some(Target::AtMost(30.0));
+        .at_most(30.0);
     bench
         .report
         .add(PART, "deploys", f64::from(MACHINES) / took, "/s");

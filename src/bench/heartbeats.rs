@@ -17,11 +17,7 @@ const PROMISED_AT: usize = 64;
 pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let place = bench.place()?;
     let waiting = bench.options.waiting;
-    let node = |number, now| match number {
-        number if number < waiting => site::heard(number, now),
-        number => site::idle(number, now),
-    };
-    site::fill(&place.url, bench.options.nodes, node).await?;
+    site::fill_some_waiting(&place.url, bench.options.nodes, waiting, site::heard).await?;
     let conductor = bench.conductor(&place).await?;
     let roof = Process::roof().await?;
     let write = requests::heartbeats_of_all(&place.key, waiting);
@@ -86,9 +82,7 @@ fn tell(bench: &mut Bench, connections: usize, conductor: &Measured, roof: &Meas
         let share = conductor.per_s() / roof.per_s();
         report
             .add(PART, &what("share of the bare handler's"), share, "")
-            .target = Some(Target::AtLeast(0.6));
+            .at_least(0.6);
     }
-    report
-        .add(PART, &what("not accepted"), conductor.bad() as f64, "")
-        .target = Some(Target::AtMost(0.0));
+    report.expect_none(PART, what("not accepted"), conductor.bad());
 }

@@ -11,11 +11,7 @@ const CONNECTIONS: usize = 64;
 pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let place = bench.place()?;
     let waiting = bench.options.waiting;
-    let node = |number, now| match number {
-        number if number < waiting => site::booted(number, now),
-        number => site::idle(number, now),
-    };
-    site::fill(&place.url, bench.options.nodes, node).await?;
+    site::fill_some_waiting(&place.url, bench.options.nodes, waiting, site::booted).await?;
     let conductor = bench.conductor(&place).await?;
     let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
         let path = format!(

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::agents::Agents;
 use super::load::{Load, Until};
 use super::process::Process;
-use super::report::Target;
 use super::{Bench, load, requests, site};
 
 const PART: &str = "memory";
@@ -29,7 +28,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     bench
         .report
         .add(PART, "the empty process", empty / MB, "MB")
-        .target = Some(Target::AtMost(40.0));
+        .at_most(40.0);
 
     let place = bench.place()?;
     site::fill(&place.url, nodes, site::idle).await?;
@@ -44,7 +43,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             above(&conductor) / nodes as f64 / KIB,
             "KiB",
         )
-        .target = Some(Target::AtMost(4.0));
+        .at_most(4.0);
     // Each is changed once, so each has had an actor.
     let write: Arc<load::Write> = Arc::new(move |number, out: &mut Vec<u8>| {
         let patch = json!([{"op": "add", "path": "/extra/seen", "value": number}]);
@@ -74,7 +73,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             above(&conductor) / nodes as f64 / KIB,
             "KiB",
         )
-        .target = Some(Target::AtMost(4.0));
+        .at_most(4.0);
     conductor.stop().await;
 
     let agents = Agents::writing().await.map_err(|error| error.to_string())?;
@@ -95,7 +94,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     bench
         .report
         .add(PART, "a node with an open command", each, "KiB")
-        .target = Some(Target::AtMost(8.0));
+        .at_most(8.0);
     conductor.stop().await;
     Ok(PART)
 }

@@ -37,6 +37,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ValueEnum as _;
+
 use self::machine::Machine;
 use self::place::Place;
 use self::process::Process;
@@ -72,7 +74,7 @@ pub struct BenchOptions {
     as_bare_handler: bool,
 }
 
-/// One thing to measure.
+/// One thing to measure; in this order, unless some are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
     /// Heartbeats a second, and how long they take.
@@ -100,22 +102,6 @@ enum Part {
     /// How cost grows with the number of nodes.
     Curve,
 }
-
-/// All of them, in the order they are measured.
-const PARTS: &[Part] = &[
-    Part::Heartbeats,
-    Part::Lookups,
-    Part::Api,
-    Part::Transitions,
-    Part::Neighbours,
-    Part::Deadlines,
-    Part::Memory,
-    Part::Restart,
-    Part::Deploys,
-    Part::Overload,
-    Part::Connections,
-    Part::Curve,
-];
 
 /// What all parts work with.
 struct Bench {
@@ -187,7 +173,7 @@ pub async fn run(options: BenchOptions) -> ExitCode {
         }
     );
     let parts = match bench.options.parts.as_slice() {
-        [] => PARTS.to_vec(),
+        [] => Part::value_variants().to_vec(),
         named => named.to_vec(),
     };
     let mut code = ExitCode::SUCCESS;

@@ -10,7 +10,6 @@ use tokio::sync::oneshot;
 
 use super::agents::Agents;
 use super::load::{Load, Until};
-use super::report::Target;
 use super::{Bench, load, requests, site};
 use crate::config::Config;
 use crate::serve::{self, Hooks};
@@ -95,7 +94,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     report.add(PART, "heartbeats: median", heartbeats.ms(500), "ms");
     report
         .add(PART, "heartbeats: 99 %", heartbeats.ms(990), "ms")
-        .target = Some(Target::AtMost(20.0));
+        .at_most(20.0);
     report.add(PART, "heartbeats: 99.9 %", heartbeats.ms(999), "ms");
     report.expect_none(PART, "heartbeats: not accepted", heartbeats.bad());
     report.add(

@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use super::load::{Load, Until};
-use super::report::Target;
 use super::{Bench, load, requests, site};
 use crate::serve;
 
@@ -61,7 +60,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     report.add(PART, "what it carries at 64 connections", capacity, "/s");
     report
         .add(PART, "accepted at twice that", flooded.per_s(), "/s")
-        .target = Some(Target::AtLeast(capacity * 0.8));
+        .at_least(capacity * 0.8);
     report.add(
         PART,
         "told to come again (503)",
@@ -73,10 +72,10 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     report.add(PART, "accepted: 99 %", flooded.ms(990), "ms");
     report
         .add(PART, "more memory", (after - before).max(0.0) / MB, "MB")
-        .target = Some(Target::AtMost(100.0));
+        .at_most(100.0);
     report
         .add(PART, "as before after", back.max(0.0), "s")
-        .target = Some(Target::AtMost(10.0));
+        .at_most(10.0);
     conductor.stop().await;
     Ok(PART)
 }

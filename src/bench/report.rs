@@ -35,6 +35,16 @@ pub struct Figure {
 }
 
 impl Figure {
+    /// It is to be at least this.
+    pub fn at_least(&mut self, least: f64) {
+        self.target = Some(Target::AtLeast(least));
+    }
+
+    /// It is to be at most this.
+    pub fn at_most(&mut self, most: f64) {
+        self.target = Some(Target::AtMost(most));
+    }
+
     /// Whether it is as promised; none if nothing was.
     pub fn is_met(&self) -> Option<bool> {
         Some(match self.target? {
@@ -84,7 +94,7 @@ impl Report {
 
     /// Adds what nothing of may happen.
     pub fn expect_none(&mut self, part: &'static str, what: impl AsRef<str>, count: u64) {
-        self.add(part, what.as_ref(), count as f64, "").target = Some(Target::AtMost(0.0));
+        self.add(part, what.as_ref(), count as f64, "").at_most(0.0);
     }
 
     /// Adds the figures of a load: rate, median, 99 of 100, failures; in this order.

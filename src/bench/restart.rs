@@ -4,7 +4,6 @@
 use std::time::{Duration, Instant};
 
 use super::agents::Agents;
-use super::report::Target;
 use super::{Bench, site};
 
 const PART: &str = "restart";
@@ -15,11 +14,8 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let (nodes, waiting) = (bench.options.nodes, bench.options.waiting);
     let agents = Agents::writing().await.map_err(|error| error.to_string())?;
     let place = bench.place()?;
-    let node = |number, now| match number {
-        number if number < waiting => site::writing(number, agents.url(number), now),
-        number => site::idle(number, now),
-    };
-    site::fill(&place.url, nodes, node).await?;
+    let writing = |number, now| site::writing(number, agents.url(number), now);
+    site::fill_some_waiting(&place.url, nodes, waiting, writing).await?;
     let conductor = bench.conductor(&place).await?;
     tokio::time::sleep(Duration::from_secs(5)).await;
     conductor.kill();
@@ -42,7 +38,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
     let report = &mut bench.report;
     report
         .add(PART, "ready after", ready.as_secs_f64(), "s")
-        .target = Some(Target::AtMost(3.0));
+        .at_most(3.0);
     report
         .add(
             PART,
@@ -50,7 +46,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             back.as_secs_f64(),
             "s",
         )
-        .target = Some(Target::AtMost(60.0));
+        .at_most(60.0);
     report.add(
         PART,
         "requests to agents in the fullest second of 30",
@@ -64,7 +60,7 @@ pub async fn measure(bench: &mut Bench) -> Result<&'static str, String> {
             at_once as f64,
             "",
         )
-        .target = Some(Target::AtMost(AT_ONCE_MAX));
+        .at_most(AT_ONCE_MAX);
     report.expect_none(
         PART,
         "commands that were sent again",

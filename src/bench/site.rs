@@ -206,3 +206,23 @@ pub async fn fill(
     store.handle.close().await;
     Ok(())
 }
+
+/// Stores `nodes` nodes of which the first `waiting` are made by `node`; the others rest.
+///
+/// # Errors
+/// As [`fill`].
+pub async fn fill_some_waiting(
+    url: &str,
+    nodes: u64,
+    waiting: u64,
+    node: impl Fn(u64, Timestamp) -> Node,
+) -> Result<(), String> {
+    fill(url, nodes, |number, now| {
+        if number < waiting {
+            node(number, now)
+        } else {
+            idle(number, now)
+        }
+    })
+    .await
+}

@@ -16,6 +16,9 @@ use super::types::{Columns, Ident, NodeFilter, NodeOutline, Page, ReadError, Sav
 use super::{parts, ports, signs};
 use crate::node::{Node, NodeId, ProvisionState};
 
+/// Nodes in one query for what hangs on them: bounded because a statement takes a bounded number of values.
+pub(super) const NODES_PER_QUERY: usize = 1_000;
+
 /// Writes a new node, without its ports.
 pub(super) fn insert(conn: &mut AnyConnection, node: &Node, seq: i64) -> Result<(), Fault> {
     diesel::insert_into(nodes::table)

@@ -6,7 +6,7 @@ use diesel::prelude::*;
 
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
-use super::nodes::unsortable;
+use super::nodes::{NODES_PER_QUERY, unsortable};
 use super::page::{cut, text_or, time_or};
 use super::rows::{read, text, write};
 use super::schema::{nodes, parts};
@@ -18,9 +18,6 @@ use crate::node::{Node, NodeId};
 
 /// The form in which parts are written.
 const PART_FORM: u32 = 1;
-
-/// Nodes in one query for their parts: bounded because a statement takes a bounded number of values.
-const NODES_PER_QUERY: usize = 1_000;
 
 #[derive(Insertable)]
 #[diesel(table_name = parts)]

@@ -6,15 +6,12 @@ use diesel::prelude::*;
 
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
-use super::nodes::{containing, unsortable};
+use super::nodes::{NODES_PER_QUERY, containing, unsortable};
 use super::page::{cut, text_or, time_or};
 use super::rows::{PortRow, port_from, text};
 use super::schema::{nodes, ports};
 use super::types::{Ident, Page, PortFilter, PortOfNode, SaveError};
 use crate::node::{Node, NodeId, PortId};
-
-/// Nodes in one query for their ports: bounded because a statement takes a bounded number of values.
-const NODES_PER_QUERY: usize = 1_000;
 
 /// Makes the stored ports of a node those it has now. Ports that stay keep their place in the order of creation.
 pub(super) fn replace(

@@ -74,10 +74,7 @@ impl Writer {
         &self,
         save: Save,
     ) -> Result<impl Future<Output = Result<(), SaveError>> + Send + use<>, SaveError> {
-        let place = Arc::clone(&self.places)
-            .try_acquire_owned()
-            .map_err(|_| SaveError::Overloaded)?;
-        self.queued(Task::Node(Box::new(save)), place)
+        self.queued_at_once(Task::Node(Box::new(save)))
     }
 
     /// Stores the signs of life of a node that is otherwise stored as it is; whether there was a place in the queue is known at once.
@@ -88,10 +85,7 @@ impl Writer {
         &self,
         node: Arc<Node>,
     ) -> Result<impl Future<Output = Result<(), SaveError>> + Send + use<>, SaveError> {
-        let place = Arc::clone(&self.places)
-            .try_acquire_owned()
-            .map_err(|_| SaveError::Overloaded)?;
-        self.queued(Task::Signs(node), place)
+        self.queued_at_once(Task::Signs(node))
     }
 
     /// As [`Writer::save`], for an object that stands for itself.
@@ -99,10 +93,7 @@ impl Writer {
     /// # Errors
     /// See [`SaveError`]; `Overloaded` at once when the queue is full.
     pub async fn save_record(&self, save: RecordSave) -> Result<(), SaveError> {
-        let place = Arc::clone(&self.places)
-            .try_acquire_owned()
-            .map_err(|_| SaveError::Overloaded)?;
-        self.queued(Task::Record(Box::new(save)), place)?.await
+        self.queued_at_once(Task::Record(Box::new(save)))?.await
     }
 
     /// Stores one change that nobody can be asked to repeat: where the queue is full it waits for a place, first come, first served.
@@ -121,6 +112,17 @@ impl Writer {
             let place = place.map_err(|_| gone())?;
             writer.queued(Task::Node(Box::new(save)), place)?.await
         }
+    }
+
+    /// Puts it into the queue, if there is a place.
+    fn queued_at_once(
+        &self,
+        task: Task,
+    ) -> Result<impl Future<Output = Result<(), SaveError>> + Send + use<>, SaveError> {
+        let place = Arc::clone(&self.places)
+            .try_acquire_owned()
+            .map_err(|_| SaveError::Overloaded)?;
+        self.queued(task, place)
     }
 
     fn queued(

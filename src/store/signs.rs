@@ -6,13 +6,11 @@ use diesel::prelude::*;
 
 use super::connection::AnyConnection;
 use super::fault::{Fault, ReadFault};
+use super::nodes::NODES_PER_QUERY;
 use super::rows::number;
 use super::schema::{nodes, signs};
 use super::types::SaveError;
 use crate::node::{Node, NodeId, Signs};
-
-/// Nodes in one query for their signs: bounded because a statement takes a bounded number of values.
-const NODES_PER_QUERY: usize = 1_000;
 
 /// Writes the signs of life of a node, which is stored in an older version.
 pub(super) fn set(conn: &mut AnyConnection, node: &Node) -> Result<(), Fault> {
