@@ -39,6 +39,7 @@ fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
                 with(&[
                     "diesel",
                     "diesel_migrations",
+                    "imbl",
                     "r2d2",
                     "tokio",
                     "tracing",

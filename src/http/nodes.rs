@@ -101,7 +101,7 @@ async fn listed(request: &Request, within: Option<Uuid>, is_detail: bool) -> Res
     } else if let Some(outlines) = Outlines::of(&wish.selection, frame) {
         let found = reader.node_outlines(nodes, page).await?;
         let shown = |of: &NodeOutline| (of.id.0, outlines.document(of, frame));
-        found.iter().map(shown).collect()
+        found.iter().map(|of| shown(of)).collect()
     } else {
         let found = reader.nodes(nodes, page).await?;
         let shown = |node: &Node| {

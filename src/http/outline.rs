@@ -1,5 +1,5 @@
-//! Nodes in lists as far as the columns of their rows tell them: most lists show no more, and a thousand whole nodes take ten times
-//! as long to read.
+//! Nodes in lists as far as the store has them in memory: most lists show no more, and a thousand whole nodes take ten times as long
+//! to read.
 //!
 //! Pure. Which fields there are, in which order and since when is said by [`NODE_FIELDS`] alone; here is only where each comes from.
 

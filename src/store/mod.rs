@@ -8,6 +8,7 @@
 //! actors ─ Writer ─ bounded queue ─▶ one thread ─ one transaction for all that wait ─▶ nodes ports parts commands history inventories catalog meta
 //! HTTP, recovery ─ Reader ─ blocking threads ─ small pool ──────────────────────────────────────▲
 //! ```
+//! Lists of nodes are made in memory, from what the thread that writes puts there after each commit (`lists.rs`).
 //! The interesting part begins in `writer.rs`.
 
 mod apply;
@@ -17,6 +18,7 @@ mod connection;
 mod fault;
 mod history;
 mod inventories;
+mod lists;
 mod meta;
 mod nodes;
 mod open;

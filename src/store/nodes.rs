@@ -2,19 +2,20 @@
 //!
 //! Free functions over a connection; the writer and the readers call them.
 
-use diesel::dsl::count_star;
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use diesel::prelude::*;
 
 use super::connection::{AnyConnection, Db};
 use super::fault::{Fault, ReadFault, violated};
-use super::page::{cut, text_or, time_or};
-use super::rows::{
-    NodeRow, OutlineRow, StateRow, folded, limit, node_from, number, outline_from, text,
-};
+use super::lists::Lists;
+use super::page::time_or;
+use super::rows::{NodeRow, OutlineRow, StateRow, folded, node_from, number, outline_from, text};
 use super::schema::{nodes, ports as ports_table, signs as signs_table};
-use super::types::{Columns, Ident, NodeFilter, NodeOutline, Page, ReadError, SaveError};
+use super::types::{Columns, Ident, NodeFilter, NodeOutline, Page, SaveError};
 use super::{parts, ports, signs};
-use crate::node::{Node, NodeId, ProvisionState};
+use crate::node::{Node, NodeId};
 
 /// Nodes in one query for what hangs on them: bounded because a statement takes a bounded number of values.
 pub(super) const NODES_PER_QUERY: usize = 1_000;
@@ -109,197 +110,74 @@ pub(super) fn find(
     Ok(found.pop())
 }
 
-/// Nodes by filter and page, with their ports.
+/// Nodes by filter and page, with their ports. `lists` is at most as new as what `conn` sees: a node that changed since is shown as it
+/// is now, and only if it still belongs there.
 pub(super) fn list(
     conn: &mut AnyConnection,
-    filter: NodeFilter,
-    page: &Page,
+    lists: &Lists,
+    filter: &NodeFilter,
+    mut page: Page,
 ) -> Result<Vec<Node>, ReadFault> {
-    let query = paged(conn, filter, page)?;
-    let rows: Vec<(String, String)> = query.select((nodes::id, nodes::body)).load(conn)?;
-    let mut found = read_all(rows)?;
+    let wanted = page.limit;
+    let mut found = Vec::new();
+    loop {
+        page.limit = wanted - found.len();
+        let outlines = lists.page(filter, &page)?;
+        found.extend(
+            by_ids(conn, &outlines)?
+                .into_iter()
+                .filter(|node| filter.lets_through(&NodeOutline::from(node))),
+        );
+        match outlines.last() {
+            // Where some are gone, others take their place.
+            Some(last) if outlines.len() == page.limit && found.len() < wanted => {
+                page.marker = Some(last.id.0);
+            }
+            _ => break,
+        }
+    }
     signs::attach(conn, &mut found)?;
     ports::attach(conn, &mut found)?;
     parts::attach(conn, &mut found)?;
     Ok(found)
 }
 
-/// The same, as far as the columns tell it: a tenth of the work.
-pub(super) fn list_outlines(
-    conn: &mut AnyConnection,
-    filter: NodeFilter,
-    page: &Page,
-) -> Result<Vec<NodeOutline>, ReadFault> {
-    let query = paged(conn, filter, page)?;
-    let rows: Vec<OutlineRow> = query.select(OutlineRow::as_select()).load(conn)?;
-    rows.into_iter()
-        .map(|row| outline_from(row).map_err(ReadFault::unreadable))
-        .collect()
-}
-
-/// The query for one page of the nodes a filter lets through.
-fn paged(conn: &mut AnyConnection, filter: NodeFilter, page: &Page) -> Result<Boxed, ReadFault> {
-    let query = filtered(filter);
-    Ok(match page.sort_key.as_deref() {
-        None => in_order_of_creation(conn, query, page)?,
-        Some("uuid") => cut!(conn, nodes, query, page, nodes::id, String),
-        Some("name") => cut!(conn, nodes, query, page, text_or(nodes::name, ""), String),
-        Some("provision_state") => {
-            cut!(conn, nodes, query, page, nodes::provision_state, String)
-        }
-        Some("power_state") => cut!(
-            conn,
-            nodes,
-            query,
-            page,
-            text_or(nodes::power_state, ""),
-            String
-        ),
-        Some("driver") => cut!(conn, nodes, query, page, nodes::driver, String),
-        Some("instance_uuid") => cut!(
-            conn,
-            nodes,
-            query,
-            page,
-            text_or(nodes::instance_uuid, ""),
-            String
-        ),
-        Some("resource_class") => cut!(
-            conn,
-            nodes,
-            query,
-            page,
-            text_or(nodes::resource_class, ""),
-            String
-        ),
-        Some("maintenance") => cut!(conn, nodes, query, page, nodes::maintenance, bool),
-        Some("created_at") => cut!(conn, nodes, query, page, nodes::created_at, i64),
-        Some("updated_at") => cut!(
-            conn,
-            nodes,
-            query,
-            page,
-            time_or(nodes::updated_at, 0_i64),
-            i64
-        ),
-        Some(other) => return Err(unsortable("nodes", other)),
-    })
-}
-
-/// The usual order has an index of its own, which a plain comparison begins in the middle of.
-fn in_order_of_creation(
-    conn: &mut AnyConnection,
-    mut query: Boxed,
-    page: &Page,
-) -> Result<Boxed, ReadFault> {
-    if let Some(marker) = page.marker {
-        let seq: i64 = nodes::table
-            .filter(nodes::id.eq(marker.to_string()))
-            .select(nodes::seq)
-            .first(conn)
-            .optional()?
-            .ok_or(ReadFault::Read(ReadError::UnknownMarker))?;
-        query = if page.descending {
-            query.filter(nodes::seq.lt(seq))
-        } else {
-            query.filter(nodes::seq.gt(seq))
-        };
+/// Those of these nodes that are still there, in the same order, without anything that hangs on them.
+fn by_ids(conn: &mut AnyConnection, outlines: &[Arc<NodeOutline>]) -> Result<Vec<Node>, ReadFault> {
+    let mut found = Vec::with_capacity(outlines.len());
+    for some in outlines.chunks(NODES_PER_QUERY) {
+        let ids: Vec<String> = some.iter().map(|outline| outline.id.to_string()).collect();
+        let rows: Vec<(String, String)> = nodes::table
+            .filter(nodes::id.eq_any(&ids))
+            .select((nodes::id, nodes::body))
+            .load(conn)?;
+        let mut bodies: HashMap<String, String> = rows.into_iter().collect();
+        let in_order = ids
+            .into_iter()
+            .filter_map(|id| bodies.remove_entry(&id))
+            .collect();
+        found.extend(read_all(in_order)?);
     }
-    let query = if page.descending {
-        query.order(nodes::seq.desc())
-    } else {
-        query.order(nodes::seq.asc())
-    };
-    Ok(query.limit(limit(page.limit)))
+    Ok(found)
+}
+
+/// What lists need of all nodes.
+pub(super) fn load_lists(conn: &mut AnyConnection) -> Result<Lists, ReadFault> {
+    let mut lists = Lists::default();
+    let rows = nodes::table
+        .order(nodes::seq)
+        .select(OutlineRow::as_select())
+        .load_iter(conn)?;
+    for row in rows {
+        let outline = outline_from(row?).map_err(ReadFault::unreadable)?;
+        lists.put(outline.into());
+    }
+    Ok(lists)
 }
 
 /// Sort keys are checked where requests are read; this is for the one that slipped through.
 pub(super) fn unsortable(what: &str, key: &str) -> ReadFault {
     ReadFault::unreadable(format!("{what} can't be sorted by {key:?}"))
-}
-
-type Boxed = nodes::BoxedQuery<'static, Db>;
-
-fn filtered(filter: NodeFilter) -> Boxed {
-    let NodeFilter {
-        provision_state,
-        maintenance,
-        associated,
-        instance_uuid,
-        instance_name,
-        driver,
-        resource_class,
-        conductor_group,
-        owner,
-        lessee,
-        project,
-        fault,
-        retired,
-        description_contains,
-        shards,
-        sharded,
-        parent_node,
-        chassis_uuid,
-        include_children,
-    } = filter;
-    let mut query = nodes::table.into_boxed::<Db>();
-    macro_rules! equal {
-        ($($column:ident),+) => {
-            $(if let Some(value) = $column {
-                query = query.filter(nodes::$column.eq(text(&value)));
-            })+
-        };
-    }
-    equal!(
-        instance_uuid,
-        instance_name,
-        driver,
-        resource_class,
-        conductor_group,
-        owner,
-        lessee,
-        fault,
-        chassis_uuid
-    );
-    if !include_children && parent_node.is_none() {
-        query = query.filter(nodes::parent_node.is_null());
-    }
-    equal!(parent_node);
-    if let Some(state) = provision_state {
-        query = query.filter(nodes::provision_state.eq(state.name()));
-    }
-    if let Some(maintenance) = maintenance {
-        query = query.filter(nodes::maintenance.eq(maintenance));
-    }
-    if let Some(retired) = retired {
-        query = query.filter(nodes::retired.eq(retired));
-    }
-    match associated {
-        Some(true) => query = query.filter(nodes::instance_uuid.is_not_null()),
-        Some(false) => query = query.filter(nodes::instance_uuid.is_null()),
-        None => {}
-    }
-    match sharded {
-        Some(true) => query = query.filter(nodes::shard.is_not_null()),
-        Some(false) => query = query.filter(nodes::shard.is_null()),
-        None => {}
-    }
-    if let Some(project) = project {
-        let project = text(&project);
-        query = query.filter(
-            nodes::owner
-                .eq(project.clone())
-                .or(nodes::lessee.eq(project)),
-        );
-    }
-    if let Some(part) = description_contains {
-        query = query.filter(nodes::description.like(containing(&part)).escape('\\'));
-    }
-    if let Some(shards) = shards {
-        query =
-            query.filter(nodes::shard.eq_any(shards.iter().map(|s| text(s)).collect::<Vec<_>>()));
-    }
-    query
 }
 
 /// The pattern of `LIKE ... ESCAPE '\'` that finds `part` anywhere, literally.
@@ -343,38 +221,6 @@ pub(super) fn owners(addresses: Vec<String>) -> _ {
         .filter(nodes::id.eq_any(owners))
         .order(nodes::seq)
         .select(nodes::id)
-}
-
-/// How many nodes are in each shard, by its name; first those in none.
-pub(super) fn count_by_shard(
-    conn: &mut AnyConnection,
-) -> Result<Vec<(Option<String>, u64)>, ReadFault> {
-    let counts: Vec<(Option<String>, i64)> = nodes::table
-        .group_by(nodes::shard)
-        .order(text_or(nodes::shard, ""))
-        .select((nodes::shard, count_star()))
-        .load(conn)?;
-    let count = |(shard, count)| (shard, u64::try_from(count).unwrap_or(0));
-    Ok(counts.into_iter().map(count).collect())
-}
-
-/// How many nodes are in each state that any node is in.
-pub(super) fn count_by_state(
-    conn: &mut AnyConnection,
-) -> Result<Vec<(ProvisionState, u64)>, ReadFault> {
-    let counts: Vec<(String, i64)> = nodes::table
-        .group_by(nodes::provision_state)
-        .select((nodes::provision_state, count_star()))
-        .load(conn)?;
-    counts
-        .into_iter()
-        .map(|(state, count)| {
-            let state = ProvisionState::parse(&state).ok_or_else(|| {
-                ReadFault::unreadable(format!("{state:?} in nodes.provision_state is no state"))
-            })?;
-            Ok((state, u64::try_from(count).unwrap_or(0)))
-        })
-        .collect()
 }
 
 /// Every node that waits for something, with its ports, the most urgent first.

@@ -17,6 +17,7 @@ use diesel_migrations::{EmbeddedMigrations, MigrationHarness, embed_migrations};
 
 use super::connection::{AnyConnection, Db, Place};
 use super::fault::explain;
+use super::lists::Published;
 use super::queue::Writer;
 use super::reader::Reader;
 use super::writer::{self, CommitObserver, WriterHandle};
@@ -118,17 +119,19 @@ pub fn open_observed(
     }
     check_health(&mut conn, &place)?;
     migrate(&mut conn, &place)?;
+    let lists = Arc::<Published>::default();
     let (writer, handle) = writer::start(writer::Start {
         place: place.clone(),
         conn,
         lock,
         host: settings.host.clone(),
         queue_max: settings.queue_max,
+        lists: Arc::clone(&lists),
         observe,
     })
     .map_err(OpenError::Unreachable)?;
     Ok(Store {
-        reader: Reader::new(place, settings.readers),
+        reader: Reader::new(place, lists, settings.readers),
         writer,
         handle,
     })

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::connection::{AnyConnection, Place};
 use super::fault::ReadFault;
+use super::lists::Published;
 use super::types::{
     HistoryEntry, Ident, LedgerEntry, NodeFilter, NodeOutline, Page, PartFilter, PartOfNode,
     PortFilter, PortOfNode, ReadError, RecordFilter,
@@ -33,13 +34,14 @@ pub struct Reader {
 
 struct Shared {
     place: Place,
+    lists: Arc<Published>,
     pool: r2d2::Pool<Manager>,
     /// As many permits as connections: reads wait here, without a thread each.
     free: Arc<Semaphore>,
 }
 
 impl Reader {
-    pub(super) fn new(place: Place, connections: u32) -> Reader {
+    pub(super) fn new(place: Place, lists: Arc<Published>, connections: u32) -> Reader {
         let connections = connections.max(1);
         let pool = r2d2::Pool::builder()
             .max_size(connections)
@@ -53,6 +55,7 @@ impl Reader {
         Reader {
             shared: Arc::new(Shared {
                 place,
+                lists,
                 pool,
                 free: Arc::new(Semaphore::new(connections as usize)),
             }),
@@ -74,11 +77,16 @@ impl Reader {
     /// # Errors
     /// `UnknownMarker` if no node has the marker's UUID.
     pub async fn nodes(&self, filter: NodeFilter, page: Page) -> Result<Vec<Node>, ReadError> {
-        self.read(move |conn| conn.snapshot(|conn| nodes::list(conn, filter, &page)))
-            .await
+        let published = Arc::clone(&self.shared.lists);
+        self.read(move |conn| {
+            // Before the picture of the database, so that it is not newer than that.
+            let lists = published.now();
+            conn.snapshot(|conn| nodes::list(conn, &lists, &filter, page))
+        })
+        .await
     }
 
-    /// Nodes by filter and page, as far as the columns of their rows tell them: far quicker than [`Reader::nodes`].
+    /// Nodes by filter and page, as far as lists know them: far quicker than [`Reader::nodes`], and without the database.
     ///
     /// # Errors
     /// As [`Reader::nodes`].
@@ -86,9 +94,12 @@ impl Reader {
         &self,
         filter: NodeFilter,
         page: Page,
-    ) -> Result<Vec<NodeOutline>, ReadError> {
-        self.read(move |conn| conn.snapshot(|conn| nodes::list_outlines(conn, filter, &page)))
-            .await
+    ) -> Result<Vec<Arc<NodeOutline>>, ReadError> {
+        self.look(move |shared| {
+            let found = shared.lists.now().page(&filter, &page);
+            found.map_err(|fault| fault.explained(&shared.place))
+        })
+        .await
     }
 
     /// The nodes that own any port with one of these MAC addresses, each once.
@@ -177,7 +188,8 @@ impl Reader {
     /// # Errors
     /// `Unavailable`.
     pub async fn count_by_shard(&self) -> Result<Vec<(Option<String>, u64)>, ReadError> {
-        self.read(nodes::count_by_shard).await
+        self.look(|shared| Ok(shared.lists.now().count_by_shard()))
+            .await
     }
 
     /// A node's history, oldest first unless the page goes backwards; the marker is the UUID of a line. There is no other order.
@@ -210,7 +222,8 @@ impl Reader {
     /// # Errors
     /// `Unavailable`.
     pub async fn count_by_state(&self) -> Result<Vec<(ProvisionState, u64)>, ReadError> {
-        self.read(nodes::count_by_state).await
+        self.look(|shared| Ok(shared.lists.now().count_by_state()))
+            .await
     }
 
     /// Every node that waits for something: a deadline, an open command or a driver call; the earliest deadline first. Used at
@@ -247,6 +260,24 @@ impl Reader {
         &self,
         query: impl FnOnce(&mut AnyConnection) -> Result<T, ReadFault> + Send + 'static,
     ) -> Result<T, ReadError> {
+        self.look(move |shared| {
+            let mut conn = shared.pool.get().map_err(|error| {
+                ReadError::Unavailable(format!(
+                    "{} can't be reached: {}",
+                    shared.place,
+                    shared.place.mask(error.to_string().trim())
+                ))
+            })?;
+            query(&mut conn).map_err(|fault| fault.explained(&shared.place))
+        })
+        .await
+    }
+
+    /// Runs what takes its time on a thread for that.
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Shared) -> Result<T, ReadError> + Send + 'static,
+    ) -> Result<T, ReadError> {
         let shared = Arc::clone(&self.shared);
         let free = Arc::clone(&shared.free);
         let wait = Duration::from_millis(WAIT_MS);
@@ -257,14 +288,7 @@ impl Reader {
         };
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let mut conn = shared.pool.get().map_err(|error| {
-                ReadError::Unavailable(format!(
-                    "{} can't be reached: {}",
-                    shared.place,
-                    shared.place.mask(error.to_string().trim())
-                ))
-            })?;
-            query(&mut conn).map_err(|fault| fault.explained(&shared.place))
+            work(&shared)
         });
         done.await.unwrap_or_else(|error| {
             Err(ReadError::Unavailable(format!(
@@ -305,10 +329,17 @@ impl r2d2::ManageConnection for Manager {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Attributes;
+    use crate::store::{Change, Save};
+    use crate::timestamp::Timestamp;
 
     #[tokio::test]
     async fn a_read_that_finds_no_free_connection_is_told_so() {
-        let reader = Reader::new(Place::Sqlite("/nonexistent/upbeat.db".into()), 1);
+        let reader = Reader::new(
+            Place::Sqlite("/nonexistent/upbeat.db".into()),
+            Arc::default(),
+            1,
+        );
         let taken = Arc::clone(&reader.shared.free).acquire_owned().await;
         let Err(ReadError::Unavailable(why)) = reader.ping().await else {
             panic!("the only connection is taken");
@@ -326,5 +357,46 @@ mod tests {
             why.contains("/nonexistent/upbeat.db can't be reached"),
             "{why}"
         );
+    }
+
+    #[tokio::test]
+    async fn nodes_that_changed_since_a_list_was_made_leave_their_places_to_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = crate::store::open(&crate::store::StoreSettings {
+            url: format!("sqlite://{}", directory.path().join("upbeat.db").display()),
+            readers: 1,
+            host: "conductor-1".to_owned(),
+            queue_max: 16,
+        })
+        .unwrap();
+        let node = |number| {
+            let id = NodeId(Uuid::from_u128(number));
+            Node::enrolled(id, Attributes::default(), Timestamp(1))
+        };
+        let save = |node: Node, change| store.writer.save(Save::of(node.into(), change));
+        for number in 1..=9 {
+            save(node(number), Change::Insert).await.unwrap();
+        }
+        let earlier = store.reader.shared.lists.now();
+        let from_version = node(1).version;
+        for number in [1, 3, 4, 5] {
+            let gone = Change::Remove { from_version };
+            save(node(number), gone).await.unwrap();
+        }
+        let mut retired = node(6);
+        retired.attributes.retired = true;
+        save(retired, Change::Update { from_version })
+            .await
+            .unwrap();
+        let filter = NodeFilter {
+            retired: Some(false),
+            ..NodeFilter::default()
+        };
+        let page = Page::by_age(3, None);
+        let found = store
+            .reader
+            .read(move |conn| conn.snapshot(|conn| nodes::list(conn, &earlier, &filter, page)))
+            .await;
+        assert_eq!(found, Ok([2, 7, 8].map(node).to_vec()));
     }
 }

@@ -151,28 +151,28 @@ impl From<&Node> for StateRow {
 
 impl From<&Node> for NodeRow {
     fn from(node: &Node) -> NodeRow {
-        let attributes = &node.attributes;
         let state = StateRow::from(node);
+        let outline = NodeOutline::from(node);
         NodeRow {
             id: node.id.to_string(),
             version: state.version,
-            name: optional(attributes.name.as_ref()),
-            instance_uuid: optional(attributes.instance_uuid.as_ref()),
-            instance_name: optional(attributes.instance_name.as_ref()),
-            driver: text(&attributes.driver),
+            name: outline.name,
+            instance_uuid: outline.instance_uuid,
+            instance_name: outline.instance_name,
+            driver: outline.driver,
             provision_state: state.provision_state,
             power_state: state.power_state,
             maintenance: state.maintenance,
             fault: state.fault,
-            resource_class: optional(attributes.resource_class.as_ref()),
-            conductor_group: text(&attributes.conductor_group),
-            owner: optional(attributes.owner.as_ref()),
-            lessee: optional(attributes.lessee.as_ref()),
-            retired: attributes.retired,
-            description: attributes.description.as_deref().map(folded),
-            shard: optional(attributes.shard.as_ref()),
-            parent_node: optional(attributes.parent_node.as_ref()),
-            chassis_uuid: optional(attributes.chassis_uuid.as_ref()),
+            resource_class: outline.resource_class,
+            conductor_group: outline.conductor_group,
+            owner: outline.owner,
+            lessee: outline.lessee,
+            retired: outline.retired,
+            description: outline.description,
+            shard: outline.shard,
+            parent_node: outline.parent_node,
+            chassis_uuid: outline.chassis_uuid,
             next_deadline: state.next_deadline,
             waiting: state.waiting,
             created_at: node.created_at.0,
@@ -182,12 +182,40 @@ impl From<&Node> for NodeRow {
     }
 }
 
+impl From<&Node> for NodeOutline {
+    fn from(node: &Node) -> NodeOutline {
+        let attributes = &node.attributes;
+        NodeOutline {
+            id: node.id,
+            name: optional(attributes.name.as_ref()),
+            instance_uuid: optional(attributes.instance_uuid.as_ref()),
+            instance_name: optional(attributes.instance_name.as_ref()),
+            driver: text(&attributes.driver),
+            provision_state: node.provision_state(),
+            power_state: node.power.state,
+            maintenance: node.maintenance.is_some(),
+            fault: optional(node.maintenance.as_ref().and_then(|on| on.fault.as_ref())),
+            resource_class: optional(attributes.resource_class.as_ref()),
+            conductor_group: text(&attributes.conductor_group),
+            owner: optional(attributes.owner.as_ref()),
+            lessee: optional(attributes.lessee.as_ref()),
+            retired: attributes.retired,
+            description: attributes.description.as_deref().map(folded),
+            shard: optional(attributes.shard.as_ref()),
+            parent_node: optional(attributes.parent_node.as_ref()),
+            chassis_uuid: optional(attributes.chassis_uuid.as_ref()),
+            created_at: node.created_at,
+            updated_at: node.updated_at,
+        }
+    }
+}
+
 /// Reads a node's body; its ports are added by the caller.
 pub(super) fn node_from(id: &str, body: &str) -> Result<Node, String> {
     read(NODE_FORM, "node", id, body)
 }
 
-/// The columns of a node that lists show; none that stands behind the body in a row, which would have to be read, too.
+/// The columns of a node that lists need.
 #[derive(Queryable, Selectable)]
 #[diesel(table_name = nodes)]
 pub(super) struct OutlineRow {
@@ -205,8 +233,12 @@ pub(super) struct OutlineRow {
     owner: Option<String>,
     lessee: Option<String>,
     retired: bool,
+    description: Option<String>,
     shard: Option<String>,
     parent_node: Option<String>,
+    chassis_uuid: Option<String>,
+    created_at: i64,
+    updated_at: Option<i64>,
 }
 
 /// Reads a node's columns.
@@ -236,8 +268,12 @@ pub(super) fn outline_from(row: OutlineRow) -> Result<NodeOutline, String> {
         owner: row.owner,
         lessee: row.lessee,
         retired: row.retired,
+        description: row.description,
         shard: row.shard,
         parent_node: row.parent_node,
+        chassis_uuid: row.chassis_uuid,
+        created_at: Timestamp(row.created_at),
+        updated_at: row.updated_at.map(Timestamp),
     })
 }
 

@@ -263,7 +263,7 @@ pub struct RecordFilter {
     pub node: Option<NodeId>,
 }
 
-/// A node as far as the columns of its row tell it: enough for most lists.
+/// A node as far as the columns of its row tell it: all that lists find and sort nodes by, and enough for most of them to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as on the wire")]
 pub struct NodeOutline {
@@ -281,8 +281,13 @@ pub struct NodeOutline {
     pub owner: Option<String>,
     pub lessee: Option<String>,
     pub retired: bool,
+    /// In lower case, for searching.
+    pub description: Option<String>,
     pub shard: Option<String>,
     pub parent_node: Option<String>,
+    pub chassis_uuid: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Option<Timestamp>,
 }
 
 /// One stored line of a node's history.

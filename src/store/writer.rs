@@ -19,9 +19,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::apply::{Seqs, apply};
 use super::connection::{AnyConnection, Place};
 use super::fault::{Fault, explain, is_outage};
-use super::meta;
+use super::lists::Published;
 use super::queue::{self, Job, SaveAnswer, Task, Writer};
-use super::types::SaveError;
+use super::types::{Change, NodeOutline, ReadError, SaveError};
+use super::{meta, nodes};
+use crate::node::NodeId;
 
 /// The most saves in one commit: beyond it the delay grows and the throughput doesn't.
 pub const SAVES_PER_COMMIT: usize = 256;
@@ -92,6 +94,8 @@ pub(super) struct Start {
     pub(super) lock: Option<File>,
     pub(super) host: String,
     pub(super) queue_max: usize,
+    /// Where every change of a node is shown after its commit.
+    pub(super) lists: Arc<Published>,
     pub(super) observe: CommitObserver,
 }
 
@@ -105,14 +109,16 @@ pub(super) fn start(start: Start) -> Result<(Writer, WriterHandle), String> {
         lock,
         host,
         queue_max: _,
+        lists,
         observe,
     } = start;
-    let seqs = Seqs::load(&mut conn).map_err(|error| explain(&place, &error))?;
+    let seqs = load(&mut conn, &place, &lists)?;
     let mut thread = Thread {
         file: file_at(&place),
         place,
         conn: Some(conn),
         seqs,
+        lists,
         host,
         observe,
     };
@@ -153,6 +159,7 @@ struct Thread {
     /// The file the connection has opened; see `file_at`.
     file: Option<(u64, u64)>,
     seqs: Seqs,
+    lists: Arc<Published>,
     host: String,
     observe: CommitObserver,
 }
@@ -211,6 +218,7 @@ impl Thread {
         });
         let results = match outcome {
             Ok(results) => {
+                self.show(&saves, &results);
                 (self.observe)(Commit {
                     took: began.elapsed(),
                     saves: results.iter().filter(|result| result.is_ok()).count(),
@@ -226,6 +234,23 @@ impl Thread {
             // The caller may have given up; what was stored stays stored.
             let _ = answer.send(result);
         }
+    }
+
+    /// Lets lists show what was stored.
+    fn show(&self, saves: &[Task], results: &[Result<(), SaveError>]) {
+        let stored = saves
+            .iter()
+            .zip(results)
+            .filter(|(_, result)| result.is_ok());
+        let changed: Vec<Changed> = stored.filter_map(|(save, _)| Changed::by(save)).collect();
+        self.lists.change(|lists| {
+            for change in changed {
+                match change {
+                    Changed::Is(outline) => lists.put(outline),
+                    Changed::Gone(id) => lists.remove(id),
+                }
+            }
+        });
     }
 
     fn set_meta(&mut self, key: &str, value: &str, replace: bool) -> Result<String, SaveError> {
@@ -304,11 +329,43 @@ impl Thread {
         if !conn.take_advisory_lock().map_err(explained)? {
             return Err(outage(super::open::in_use(place)));
         }
-        self.seqs = Seqs::load(&mut conn).map_err(explained)?;
+        // Whether the last change was stored may not be known.
+        self.seqs = load(&mut conn, place, &self.lists).map_err(outage)?;
         self.file = file_at(place);
         self.conn = Some(conn);
         Ok(())
     }
+}
+
+/// What lists show of a save.
+enum Changed {
+    Is(Arc<NodeOutline>),
+    Gone(NodeId),
+}
+
+impl Changed {
+    fn by(save: &Task) -> Option<Changed> {
+        match save {
+            Task::Node(save) => Some(match save.change {
+                Change::Insert | Change::Update { .. } => {
+                    Changed::Is(Arc::new(NodeOutline::from(&*save.node)))
+                }
+                Change::Remove { .. } => Changed::Gone(save.node.id),
+            }),
+            Task::Signs(_) | Task::Record(_) => None,
+        }
+    }
+}
+
+/// Reads what the thread has to know of what is stored.
+fn load(conn: &mut AnyConnection, place: &Place, lists: &Published) -> Result<Seqs, String> {
+    let seqs = Seqs::load(conn).map_err(|error| explain(place, &error))?;
+    let loaded = nodes::load_lists(conn).map_err(|fault| match fault.explained(place) {
+        ReadError::Unavailable(why) => why,
+        ReadError::UnknownMarker => "a list of nodes has no such marker".to_owned(),
+    })?;
+    lists.change(|lists| *lists = loaded);
+    Ok(seqs)
 }
 
 /// Stores all saves in one transaction. `None`: one of them is at fault in a way that leaves the transaction unusable, and nothing

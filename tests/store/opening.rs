@@ -205,6 +205,7 @@ fn a_lost_server_connection_is_made_again() {
         let store = database.open();
         enrol(&store, &[a_node(1)]).await;
         let mut raw = database.raw();
+        raw.run("UPDATE nodes SET name = 'renamed'");
         let cut = "SELECT CAST(pg_terminate_backend(pid, 5000) AS TEXT) AS said FROM pg_stat_activity \
                    WHERE datname = current_database() AND pid <> pg_backend_pid()";
         assert!(!raw.ask(cut).is_empty());
@@ -212,6 +213,15 @@ fn a_lost_server_connection_is_made_again() {
         enrol(&store, &[a_node(2)]).await;
         let listed = store.reader.nodes(NodeFilter::default(), first(9)).await;
         assert_eq!(listed, Ok(vec![a_node(1), a_node(2)]));
+        // Whoever connects anew can't know what became of the last commit, so lists are read anew.
+        let listed = store.reader.node_outlines(NodeFilter::default(), first(1));
+        let names: Vec<_> = listed
+            .await
+            .unwrap()
+            .iter()
+            .map(|of| of.name.clone())
+            .collect();
+        assert_eq!(names, [Some("renamed".to_owned())]);
 
         // Cut in the middle of a transaction.
         let held = database.hold_writes();
