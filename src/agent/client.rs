@@ -11,6 +11,7 @@ use super::callback::check_callback_url;
 use super::classify::{self, Reply};
 use super::connection::{Clients, Connections, Settings};
 use super::pin::Certificate;
+use super::thread::CallingThread;
 use crate::command::{Entry, Instance, PostAnswer, Unreadable};
 
 /// Where an agent is, how it is recognised, and what it lets us in by.
@@ -33,20 +34,24 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Calls agents. Cheap to clone; all clones share their connections.
+/// Calls agents, on a thread of its own. Cheap to clone; all clones share the thread and the connections.
 #[derive(Clone)]
 pub struct AgentClient {
-    connections: Arc<Connections>,
+    calls: Calls,
+    thread: Arc<CallingThread>,
 }
 
 impl AgentClient {
     /// Makes a client.
     ///
     /// # Errors
-    /// What is wrong with the CA file, in words for an operator.
+    /// What is wrong with the CA file, in words for an operator; or that there is no thread to spare.
     pub fn new(settings: Settings) -> Result<AgentClient, String> {
         Ok(AgentClient {
-            connections: Arc::new(Connections::new(settings)?),
+            calls: Calls {
+                connections: Arc::new(Connections::new(settings)?),
+            },
+            thread: Arc::new(CallingThread::start()?),
         })
     }
 
@@ -55,6 +60,38 @@ impl AgentClient {
     /// # Errors
     /// Why either could not be read.
     pub async fn survey(&self, target: &Target) -> Result<(Instance, Vec<Entry>), Unreadable> {
+        let (calls, target) = (self.calls.clone(), target.clone());
+        let survey = async move { calls.survey(&target).await };
+        self.thread.run(survey).await
+    }
+
+    /// One command by the agent's id of it (`GET /v1/commands/{id}`).
+    ///
+    /// # Errors
+    /// Why it could not be read; `NotFound` if the agent does not know it.
+    pub async fn poll(&self, target: &Target, id: &str) -> Result<Entry, Unreadable> {
+        let (calls, target, id) = (self.calls.clone(), target.clone(), id.to_owned());
+        let poll = async move { calls.poll(&target, &id).await };
+        self.thread.run(poll).await
+    }
+
+    /// Sends a command, once, on a connection of its own (`POST /v1/commands/`). With `wait` the agent answers when the command
+    /// has ended; synchronous commands are always answered so.
+    pub async fn post(&self, target: &Target, wait: bool, body: &Value) -> PostAnswer {
+        let (calls, target, body) = (self.calls.clone(), target.clone(), body.clone());
+        let post = async move { calls.post(&target, wait, &body).await };
+        self.thread.run(post).await
+    }
+}
+
+/// What happens on that thread.
+#[derive(Clone)]
+struct Calls {
+    connections: Arc<Connections>,
+}
+
+impl Calls {
+    async fn survey(&self, target: &Target) -> Result<(Instance, Vec<Entry>), Unreadable> {
         let agent = self.reach(target).map_err(Unreach::for_reading)?;
         let status = agent.get("/v1/status", None);
         let started_at = classify::started_at(self.read(status).await)?;
@@ -68,11 +105,7 @@ impl AgentClient {
         Ok((instance, entries))
     }
 
-    /// One command by the agent's id of it (`GET /v1/commands/{id}`).
-    ///
-    /// # Errors
-    /// Why it could not be read; `NotFound` if the agent does not know it.
-    pub async fn poll(&self, target: &Target, id: &str) -> Result<Entry, Unreadable> {
+    async fn poll(&self, target: &Target, id: &str) -> Result<Entry, Unreadable> {
         if id.is_empty() || !id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
             return Err(Unreadable::Garbage {
                 why: "the agent gave the command an id that can't be asked for".to_owned(),
@@ -83,9 +116,7 @@ impl AgentClient {
         classify::entry(self.read(command).await)
     }
 
-    /// Sends a command, once, on a connection of its own (`POST /v1/commands/`). With `wait` the agent answers when the command
-    /// has ended; synchronous commands are always answered so.
-    pub async fn post(&self, target: &Target, wait: bool, body: &Value) -> PostAnswer {
+    async fn post(&self, target: &Target, wait: bool, body: &Value) -> PostAnswer {
         let agent = match self.reach(target) {
             Ok(agent) => agent,
             Err(why) => return why.for_posting(),
@@ -189,7 +220,64 @@ impl Unreach {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::task::{Context, Waker};
+    use std::time::Duration;
+
     use super::*;
+    use crate::agent::{CallbackRules, TlsMinVersion};
+
+    #[test]
+    fn agents_are_called_while_whoever_asked_is_busy() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target {
+            callback_url: format!("http://{}", listener.local_addr().unwrap()),
+            certificate: None,
+            token: "token".to_owned(),
+        };
+        let client = AgentClient::new(Settings {
+            connect_timeout: Duration::from_secs(20),
+            command_timeout: Duration::from_secs(20),
+            response_bytes_max: 1_000,
+            ca_file: None,
+            tls_min_version: TlsMinVersion::V1_2,
+            callback: CallbackRules {
+                networks: vec!["127.0.0.0/8".parse().unwrap()],
+                require_tls: false,
+                allow_host_names: false,
+            },
+        })
+        .unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let head: Vec<String> = lines
+                .map_while(Result::ok)
+                .take_while(|line| !line.is_empty())
+                .collect();
+            stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 2\r\n\r\n{}")
+                .unwrap();
+            tell.send(head[0].clone()).unwrap();
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let _here = runtime.enter();
+        let mut asking = Box::pin(client.poll(&target, "7"));
+        let begun = asking
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(begun.is_pending());
+        // This thread does nothing else, its runtime neither.
+        let asked = told.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert!(asked.starts_with("GET /v1/commands/7?"), "{asked}");
+        let told = runtime.block_on(asking);
+        assert!(matches!(told, Err(Unreadable::Garbage { .. })), "{told:?}");
+    }
 
     #[test]
     fn a_target_never_shows_its_token() {

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::place;
+
 /// A machine and what runs on it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Machine {
@@ -15,6 +17,10 @@ pub struct Machine {
     pub kernel: String,
     /// Upbeat's version.
     pub upbeat: &'static str,
+    /// The version of SQLite that is linked.
+    pub sqlite: String,
+    /// The version of the PostgreSQL server, if one was named.
+    pub postgresql: Option<String>,
     /// Whether the compiler optimised.
     pub is_optimised: bool,
     /// How many processes wanted a processor in the last minute, this one not yet among them.
@@ -22,11 +28,14 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
-    pub fn here() -> Machine {
+    /// This one, with the PostgreSQL server at this address, if any.
+    ///
+    /// # Errors
+    /// The server can't be asked.
+    pub fn here(server: Option<&str>) -> Result<Machine, String> {
         let first_number =
             |text: String| text.split_whitespace().find_map(|word| word.parse().ok());
-        Machine {
+        Ok(Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             processor: after("/proc/cpuinfo", "model name")
                 .unwrap_or_else(|| "unknown processor".to_owned()),
@@ -35,13 +44,15 @@ impl Machine {
                 .map_or(0, |kb: u64| kb / 1024),
             kernel: read("/proc/sys/kernel/osrelease"),
             upbeat: env!("CARGO_PKG_VERSION"),
+            sqlite: place::sqlite_version()?,
+            postgresql: server.map(place::server_version).transpose()?,
             is_optimised: !cfg!(debug_assertions),
             load_before: read("/proc/loadavg")
                 .split(' ')
                 .next()
                 .and_then(|load| load.parse().ok())
                 .unwrap_or(0.0),
-        }
+        })
     }
 
     /// One line of it.
@@ -51,8 +62,12 @@ impl Machine {
         } else {
             "unoptimised build, so the figures mean nothing"
         };
+        let database = match &self.postgresql {
+            Some(version) => format!("PostgreSQL {version}"),
+            None => format!("SQLite {}", self.sqlite),
+        };
         format!(
-            "machine: {} cores, {}, {} MB, Linux {}, load before {:.2}; upbeat {}, {build}",
+            "machine: {} cores, {}, {} MB, Linux {}, load before {:.2}; upbeat {}, {build}; {database}",
             self.cores, self.processor, self.memory_mb, self.kernel, self.load_before, self.upbeat
         )
     }

@@ -30,7 +30,9 @@ mod report;
 mod requests;
 mod restart;
 mod roof;
-mod site;
+#[doc(hidden)]
+pub mod site;
+mod slow;
 mod transitions;
 
 use std::path::PathBuf;
@@ -72,6 +74,9 @@ pub struct BenchOptions {
     /// Serve as the bare handler others are compared with.
     #[arg(long, hide = true)]
     as_bare_handler: bool,
+    /// Serve as a conductor each of whose commits takes longer.
+    #[arg(long, hide = true)]
+    as_slow_conductor: bool,
 }
 
 /// One thing to measure; in this order, unless some are named.
@@ -121,7 +126,16 @@ impl Bench {
 
     /// A conductor on that database.
     async fn conductor(&self, place: &Place) -> Result<Process, String> {
-        Process::conductor(place.folder(), &place.url, &self.options.settings).await
+        self.serving(&["serve"], place).await
+    }
+
+    /// A conductor each of whose commits takes 50 ms longer.
+    async fn slow_conductor(&self, place: &Place) -> Result<Process, String> {
+        self.serving(&["bench", "--as-slow-conductor"], place).await
+    }
+
+    async fn serving(&self, role: &[&str], place: &Place) -> Result<Process, String> {
+        Process::conductor(role, place.folder(), &place.url, &self.options.settings).await
     }
 
     async fn measure(&mut self, part: Part) -> Result<&'static str, String> {
@@ -144,32 +158,43 @@ impl Bench {
 
 /// Measures what was asked for. Exit code 1 if something could not be measured, or a promise was missed.
 pub async fn run(options: BenchOptions) -> ExitCode {
-    if options.as_bare_handler {
-        return match roof::serve().await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                eprintln!("{error}");
-                ExitCode::FAILURE
-            }
-        };
+    let served = if options.as_bare_handler {
+        Some(roof::serve().await.map_err(|error| error.to_string()))
+    } else if options.as_slow_conductor {
+        Some(slow::serve(&options.settings).await)
+    } else {
+        None
+    };
+    match served {
+        Some(Ok(())) => return ExitCode::SUCCESS,
+        Some(Err(why)) => {
+            eprintln!("{why}");
+            return ExitCode::FAILURE;
+        }
+        None => {}
     }
     // Fails only if one was chosen before.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    let machine = match Machine::here(options.database.as_deref()) {
+        Ok(machine) => machine,
+        Err(why) => {
+            eprintln!("--database: {why}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let figures = Vec::new();
     let mut bench = Bench {
-        report: Report {
-            machine: Machine::here(),
-            figures: Vec::new(),
-        },
+        report: Report { machine, figures },
         options,
     };
     println!("{}", bench.report.machine.line());
     println!(
-        "The load generator shares the cores with whoever is measured. {} nodes, {} of them waiting; {}.",
+        "The load generator shares the cores with whoever is measured. {} nodes, {} of them waiting, {}.",
         bench.options.nodes,
         bench.options.waiting,
         match &bench.options.database {
-            Some(_) => "PostgreSQL",
-            None => "SQLite, synchronous=FULL",
+            Some(_) => "in PostgreSQL",
+            None => "in SQLite with synchronous=FULL",
         }
     );
     let parts = match bench.options.parts.as_slice() {

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use diesel::connection::SimpleConnection as _;
-use diesel::{Connection as _, PgConnection};
+use diesel::dsl::sql;
+use diesel::sql_types::Text;
+use diesel::{Connection as _, PgConnection, RunQueryDsl as _, SqliteConnection};
 use tempfile::TempDir;
 
 use crate::conductor::TokenKey;
@@ -58,5 +60,27 @@ fn empty(url: &str) -> Result<(), String> {
     }
     let mut conn = PgConnection::establish(url).map_err(|error| error.to_string())?;
     conn.batch_execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public;")
+        .map_err(|error| error.to_string())
+}
+
+/// The version of SQLite in this program.
+///
+/// # Errors
+/// It can't be asked.
+pub fn sqlite_version() -> Result<String, String> {
+    let mut conn = SqliteConnection::establish(":memory:").map_err(|error| error.to_string())?;
+    diesel::select(sql::<Text>("sqlite_version()"))
+        .get_result(&mut conn)
+        .map_err(|error| error.to_string())
+}
+
+/// The version of a PostgreSQL server.
+///
+/// # Errors
+/// It can't be reached or asked.
+pub fn server_version(url: &str) -> Result<String, String> {
+    let mut conn = PgConnection::establish(url).map_err(|error| error.to_string())?;
+    diesel::select(sql::<Text>("current_setting('server_version')"))
+        .get_result(&mut conn)
         .map_err(|error| error.to_string())
 }

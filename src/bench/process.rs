@@ -22,17 +22,19 @@ pub struct Process {
 }
 
 impl Process {
-    /// `upbeat serve` on a database, with settings `section.key=value` on top; its token key is beside the database.
+    /// A program that serves as a conductor (`upbeat serve`, or another role that takes the same settings) on a database, with
+    /// settings `section.key=value` on top; its token key is in the folder.
     ///
     /// # Errors
     /// Why it does not start, with what it logged last.
     pub async fn conductor(
+        role: &[&str],
         folder: &Path,
         database: &str,
         settings: &[String],
     ) -> Result<Process, String> {
         let key = folder.join("token.key");
-        let mut arguments = vec!["serve".to_owned()];
+        let mut arguments: Vec<String> = role.iter().map(|&word| word.to_owned()).collect();
         let usual = [
             format!("database.url={database}"),
             format!("agent.token_key_file={}", key.display()),

@@ -182,7 +182,7 @@ mod tests {
 
     fn report() -> Report {
         let mut report = Report {
-            machine: Machine::here(),
+            machine: Machine::here(None).unwrap(),
             figures: Vec::new(),
         };
         report.add("a", "fast", 31_000.0, "/s").target = Some(Target::AtLeast(30_000.0));
@@ -215,5 +215,7 @@ mod tests {
         assert_eq!(told["figures"][0]["target"]["at_least"], 30_000.0);
         assert_eq!(told["figures"][2]["roof"], serde_json::Value::Null);
         assert!(told["machine"]["cores"].as_u64().unwrap() > 0);
+        let sqlite = told["machine"]["sqlite"].as_str().unwrap();
+        assert!(sqlite.starts_with("3."), "{sqlite}");
     }
 }

@@ -179,6 +179,10 @@ impl Conductor {
     /// The store can't be read.
     pub async fn recover(&self, down_for_ms: i64) -> Result<usize, ReadError> {
         let recovered = recover::recover(&self.shared, down_for_ms).await?;
+        // Behind each actor's beginning, and behind what it does first: nobody is heard while thousands of others still begin.
+        for _ in 0..2 {
+            self.arbiter_lag().await;
+        }
         self.start_allocating();
         self.ready.store(true, Ordering::Release);
         Ok(recovered)

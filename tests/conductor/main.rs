@@ -6,7 +6,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "others use the rest of it")]
+#[path = "../support/conductor.rs"]
+mod alone;
+
 mod allocations;
+mod beginning;
 mod burst;
 mod counted;
 mod crossing;
