@@ -2,7 +2,7 @@
 //!
 //! Node actors compare it with what it was when their agent was last heard, before they take a deadline for its end.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::timestamp::Timestamp;
 
@@ -11,30 +11,27 @@ const COMES_AGAIN_WITHIN_MS: i64 = 15_000;
 
 /// The sum of such times.
 #[derive(Default)]
-pub(super) struct Overload(Mutex<Inner>);
-
-#[derive(Default)]
-struct Inner {
-    total_ms: i64,
-    /// Agents that were turned away until now have come again by then.
-    over_at: Option<Timestamp>,
+pub(super) struct Overload {
+    total_ms: AtomicI64,
+    /// Agents that were turned away until now have come again by then; a timestamp.
+    over_at: AtomicI64,
 }
 
 impl Overload {
     /// An agent was turned away.
     pub(super) fn turned_away(&self, now: Timestamp) {
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let over_at = now.plus_ms(COMES_AGAIN_WITHIN_MS);
+        let over_at = now.plus_ms(COMES_AGAIN_WITHIN_MS).0;
+        let before = self.over_at.fetch_max(over_at, Ordering::Relaxed);
         // What this one adds to what those before it did.
-        let since = inner.over_at.map_or(now, |before| before.max(now));
-        inner.total_ms += over_at.ms_since(since).max(0);
-        inner.over_at = Some(over_at);
+        let more = over_at - before.max(now.0);
+        if more > 0 {
+            self.total_ms.fetch_add(more, Ordering::Relaxed);
+        }
     }
 
     /// All of it so far, in milliseconds.
     pub(super) fn total_ms(&self) -> i64 {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.total_ms
+        self.total_ms.load(Ordering::Relaxed)
     }
 }
 
