@@ -354,17 +354,11 @@ impl Conductor {
                 // It has none as long as nobody has asked for it, or has had nothing to do for a while.
                 Err(Undelivered::NoActor(back)) => {
                     deliver = *back;
-                    match self.shared.reader.node(Ident::Id(id)).await {
-                        Ok(Some(_)) => {
-                            self.shared.registry.start(&self.shared, id, Start::fresh());
-                        }
-                        Ok(None) | Err(ReadError::UnknownMarker) => {
-                            return Err(DeliverError::NotFound);
-                        }
-                        Err(ReadError::Unavailable(why)) => {
-                            return Err(DeliverError::Unavailable(why));
-                        }
+                    // Whoever asks for what is not there gets no actor for it.
+                    if !self.shared.reader.has_node(id) {
+                        return Err(DeliverError::NotFound);
                     }
+                    self.shared.registry.start(&self.shared, id, Start::fresh());
                 }
                 Err(Undelivered::Error(error)) => {
                     match &error {

@@ -31,6 +31,12 @@ impl Published {
             .clone()
     }
 
+    /// Whether there is such a node.
+    pub(super) fn has(&self, id: NodeId) -> bool {
+        let lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lists.ages.contains_key(&id)
+    }
+
     /// Changes them; what is changed shows all at once.
     pub(super) fn change(&self, change: impl FnOnce(&mut Lists)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));

@@ -71,6 +71,11 @@ impl Reader {
             .await
     }
 
+    /// Whether there is such a node. Is known without the database.
+    pub fn has_node(&self, id: NodeId) -> bool {
+        self.shared.lists.has(id)
+    }
+
     /// Nodes by filter and page, with their ports. An unknown sort key is answered `Unavailable`: check it before, against
     /// [`NODE_SORT_KEYS`](super::NODE_SORT_KEYS).
     ///
