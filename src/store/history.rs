@@ -63,7 +63,8 @@ pub(super) fn add(
     for (at, line) in lines {
         number += 1;
         let line = Line {
-            id: Uuid::new_v4().to_string(),
+            // In the order of time, so that the index of ids grows at its end and is not written all over.
+            id: Uuid::now_v7().to_string(),
             node_id: &node_id,
             number,
             happened_at: at.0,
