@@ -1,6 +1,6 @@
-//! What the parts of a heartbeat's way cost, one by one: the step of the pure core, an event to an actor and its answer, the commit,
-//! the body, the token. Claim: a heartbeat's step is a small part of a microsecond's work beside its commit, so one core decides for
-//! 100,000 nodes with ease.
+//! What the parts of a heartbeat's way cost, one by one: the step of the pure core, an event to an actor and its answer, the
+//! registry of actors, the commit, the body, the token. Claim: a heartbeat's step is a small part of a microsecond's work beside its
+//! commit, so one core decides for 100,000 nodes with ease.
 //!
 //! `cargo bench --bench parts`, or `cargo bench --bench parts -- commit` for some of them
 
@@ -98,6 +98,73 @@ fn mailbox(bencher: Bencher<'_, '_>) {
         system.block_on(answer).expect("an answer")
     });
     conductor.conductor.stop();
+}
+
+/// Which actor carries which node, where 100,000 have one.
+mod registry {
+    use std::time::Duration;
+
+    use upbeat::conductor::Conductor;
+
+    use super::*;
+
+    const NODES: u64 = 100_000;
+    const AT_ONCE: u64 = 1_000;
+
+    /// The actor of one of them is found.
+    #[divan::bench]
+    fn find(bencher: Bencher<'_, '_>) {
+        let system = System::new();
+        let conductor = system.block_on(crowded());
+        let mut number = 0;
+        bencher.bench_local(|| {
+            number = (number + 7919) % NODES;
+            assert!(conductor.has_actor(NodeId(common::id(number))));
+        });
+        conductor.stop();
+    }
+
+    /// A thousand more begin, and have done what they do first.
+    #[divan::bench(sample_count = 30, sample_size = 1)]
+    fn start(bencher: Bencher<'_, '_>) {
+        let system = System::new();
+        let conductor = system.block_on(crowded());
+        let mut next = NODES;
+        bencher
+            .counter(ItemsCount::new(AT_ONCE))
+            .with_inputs(|| {
+                next += AT_ONCE;
+                nodes(next - AT_ONCE, next)
+            })
+            .bench_local_values(|nodes| system.block_on(take_up(&conductor, nodes)));
+        conductor.stop();
+    }
+
+    async fn crowded() -> Conductor {
+        let started = conductor::start_test_conductor(|settings| {
+            settings.idle_actor_kept_for = Duration::from_secs(3_600);
+        });
+        let conductor = started.await.conductor;
+        take_up(&conductor, nodes(0, NODES)).await;
+        conductor
+    }
+
+    fn nodes(from: u64, to: u64) -> Vec<Node> {
+        let now = Clock::start().now();
+        (from..to)
+            .map(|number| common::available(number, now))
+            .collect()
+    }
+
+    async fn take_up(conductor: &Conductor, nodes: Vec<Node>) {
+        for node in nodes {
+            conductor.take_up(node);
+        }
+        // Behind their beginning, and behind what they do first.
+        for _ in 0..2 {
+            conductor.arbiter_lag().await;
+        }
+    }
 }
 
 /// Changes of as many nodes, given to the writer together; SQLite with `synchronous=FULL`.

@@ -9,16 +9,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use serde_json::{Value, json};
-use upbeat::clock::Clock;
+use upbeat::bench::site;
+pub use upbeat::bench::site::mac;
 use upbeat::config::Config;
 use upbeat::node::work::{Work, WorkKind, WorkPhase};
-use upbeat::node::{
-    Attributes, BootMode, Limits, Node, NodeId, Now, Port, PortId, Provision, Session,
-};
+use upbeat::node::{Attributes, BootMode, Limits, Node, NodeId, Now, Port, Provision, Session};
 use upbeat::serve::Running;
-use upbeat::store::{self, Change, Save, StoreSettings};
+use upbeat::store::{self, StoreSettings};
 use upbeat::timestamp::Timestamp;
 
 /// Where agents of the benches would be, if anybody called them.
@@ -56,20 +54,9 @@ pub fn client() -> reqwest::Client {
         .expect("an HTTP client")
 }
 
-/// A stable id for node or port number `number`.
+/// The id of node number `number`.
 pub fn id(number: u64) -> uuid::Uuid {
-    uuid::Uuid::from_u128(0x5eed_0000_0000_4000_8000_0000_0000_0000 | u128::from(number))
-}
-
-/// The address of the port of node number `number`.
-pub fn mac(number: u64) -> String {
-    format!(
-        "52:54:{:02x}:{:02x}:{:02x}:{:02x}",
-        number >> 24 & 0xff,
-        number >> 16 & 0xff,
-        number >> 8 & 0xff,
-        number & 0xff
-    )
+    site::id(number).0
 }
 
 /// A node with one port, ready for use.
@@ -88,7 +75,7 @@ pub fn available(number: u64, now: Timestamp) -> Node {
     };
     let mut node = Node::enrolled(NodeId(id(number)), attributes, now);
     node.provision = Provision::Available;
-    node.ports = vec![Port::new(PortId(id(1_000_000 + number)), mac(number), now)].into();
+    node.ports = vec![Port::new(site::port_id(number), mac(number), now)].into();
     node
 }
 
@@ -163,26 +150,8 @@ pub fn config(folder: &Path) -> Config {
 
 /// Stores nodes number 0 to `nodes` - 1, each made by `node`, in a new database at `url`.
 pub async fn fill(url: &str, nodes: u64, node: impl Fn(u64, Timestamp) -> Node) {
-    let store = store::open(&StoreSettings {
-        url: url.to_owned(),
-        readers: 1,
-        host: "bench".to_owned(),
-        queue_max: 1_000,
-    })
-    .expect("a database");
-    let now = Clock::start().now();
-    let numbers: Vec<u64> = (0..nodes).collect();
-    for some in numbers.chunks(500) {
-        let saving = some.iter().map(|number| {
-            store
-                .writer
-                .save(Save::of(node(*number, now).into(), Change::Insert))
-        });
-        for saved in join_all(saving).await {
-            saved.expect("a node is stored");
-        }
-    }
-    store.handle.close().await;
+    let filled = site::fill(url, nodes, node);
+    filled.await.expect("nodes are stored");
 }
 
 /// The middle one and the one that 99 of 100 don't exceed.

@@ -178,7 +178,9 @@ async fn one_connection(mut stream: TcpStream, shared: Arc<Shared>) -> Measured 
         let mut due = Instant::now();
         if let Some(per_s) = shared.load.per_s {
             due = shared.began + Duration::from_secs_f64(number as f64 / per_s);
-            tokio::time::sleep_until(due.into()).await;
+            if due > Instant::now() {
+                tokio::time::sleep_until(due.into()).await;
+            }
         }
         out.clear();
         (shared.load.write)(number, &mut out);

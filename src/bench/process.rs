@@ -117,16 +117,7 @@ impl Process {
 
     /// Processor time it has used.
     pub fn processor_time(&self) -> Duration {
-        const TICKS_PER_S: u64 = 100;
-        let path = format!("/proc/{}/stat", self.child.id());
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        // Behind the name, which may hold anything: state, then numbers.
-        let numbers: Vec<&str> = text
-            .rsplit_once(')')
-            .map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
-        let of = |index: usize| numbers.get(index).and_then(|text| text.parse::<u64>().ok());
-        let ticks = of(11).unwrap_or(0) + of(12).unwrap_or(0);
-        Duration::from_millis(ticks * 1_000 / TICKS_PER_S)
+        processor_time_of(self.child.id())
     }
 
     /// One metric; 0 if there is none of this name with these labels.
@@ -193,6 +184,19 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.end_at_once();
     }
+}
+
+/// Processor time a process has used.
+pub fn processor_time_of(process: u32) -> Duration {
+    const TICKS_PER_S: u64 = 100;
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything: state, then numbers.
+    let numbers: Vec<&str> = text
+        .rsplit_once(')')
+        .map_or(Vec::new(), |(_, rest)| rest.split_whitespace().collect());
+    let of = |index: usize| numbers.get(index).and_then(|text| text.parse::<u64>().ok());
+    let ticks = of(11).unwrap_or(0) + of(12).unwrap_or(0);
+    Duration::from_millis(ticks * 1_000 / TICKS_PER_S)
 }
 
 /// The address in the log line `ready`.

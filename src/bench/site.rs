@@ -26,9 +26,14 @@ const STORED_AT_ONCE: usize = 500;
 /// Nobody is due within this time.
 const FAR_MS: i64 = 3_600_000;
 
-/// The id of node number `number`; ports have those from a million on.
+/// The id of node number `number`.
 pub fn id(number: u64) -> NodeId {
     NodeId(uuid(number))
+}
+
+/// The id of its port.
+pub fn port_id(number: u64) -> PortId {
+    PortId(uuid(1_000_000 + number))
 }
 
 fn uuid(number: u64) -> Uuid {
@@ -81,12 +86,7 @@ pub fn idle(number: u64, now: Timestamp) -> Node {
     let mut node = Node::enrolled(id(number), attributes, now);
     node.provision = Provision::Available;
     node.provision_updated_at = Some(now);
-    node.ports = vec![Port::new(
-        PortId(uuid(1_000_000 + number)),
-        mac(number),
-        now,
-    )]
-    .into();
+    node.ports = vec![Port::new(port_id(number), mac(number), now)].into();
     node
 }
 

@@ -284,6 +284,23 @@ impl Conductor {
         self.shared.registry.len()
     }
 
+    /// Whether a node has an actor at the moment.
+    #[doc(hidden)]
+    pub fn has_actor(&self, node: NodeId) -> bool {
+        self.shared.registry.has(node)
+    }
+
+    /// Starts the actor of a node whose row is known to be this, as recovery does.
+    #[doc(hidden)]
+    pub fn take_up(&self, row: Node) {
+        let id = row.id;
+        let start = Start {
+            row: Some(Box::new(row)),
+            ..Start::fresh()
+        };
+        self.shared.registry.start(&self.shared, id, start);
+    }
+
     /// True once recovery is done and every actor thread lives.
     pub fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)

@@ -51,6 +51,13 @@ impl Registry {
         self.lock().len()
     }
 
+    /// Whether the node has an actor that lives.
+    pub(super) fn has(&self, id: NodeId) -> bool {
+        self.lock()
+            .get(&id)
+            .is_some_and(|entry| entry.address.connected())
+    }
+
     /// Starts the node's actor, unless it has one.
     pub(super) fn start(&self, shared: &Arc<Shared>, id: NodeId, start: Start) {
         let mut actors = self.lock();
