@@ -2,7 +2,7 @@
 
 use diesel::prelude::*;
 
-use super::connection::AnyConnection;
+use super::connection::{AnyConnection, directly};
 use super::rows::CommandRow;
 use super::schema::commands;
 use super::types::LedgerEntry;
@@ -28,16 +28,14 @@ pub(super) fn save(conn: &mut AnyConnection, node: &Node) -> QueryResult<()> {
 
 fn save_one(conn: &mut AnyConnection, node: &Node, command: &Command) -> QueryResult<()> {
     let row = CommandRow::new(node, command);
-    let stored: Option<(i64, String)> = commands::table
+    let find = commands::table
         .find((&row.node_id, row.number))
-        .select((commands::attempt, commands::phase))
-        .first(conn)
-        .optional()?;
+        .select((commands::attempt, commands::phase));
+    let stored: Option<(i64, String)> = directly!(conn, |conn| find.first(conn)).optional()?;
     match stored {
         None => {
-            diesel::insert_into(commands::table)
-                .values(&row)
-                .execute(conn)?;
+            let insert = diesel::insert_into(commands::table).values(&row);
+            directly!(conn, |conn| insert.execute(conn))?;
             if row.number > COMMANDS_KEPT_PER_NODE {
                 let too_old = commands::table
                     .filter(commands::node_id.eq(&row.node_id))

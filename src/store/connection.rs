@@ -25,16 +25,23 @@ pub(super) enum AnyConnection {
     Postgres(PgConnection),
 }
 
+/// Runs an expression with the connection to whichever of the two it is. Where it matters: there diesel finds the statement it has
+/// prepared by the type of the query, while through [`AnyConnection`] it writes the SQL anew to look for it.
+macro_rules! directly {
+    ($any:expr, |$conn:ident| $run:expr) => {
+        match $any {
+            $crate::store::connection::AnyConnection::Sqlite($conn) => $run,
+            $crate::store::connection::AnyConnection::Postgres($conn) => $run,
+        }
+    };
+}
+pub(super) use directly;
+
 /// The back end of [`AnyConnection`], as boxed queries name it.
 pub(super) type Db = <AnyConnection as Connection>::Backend;
 
 /// How long SQLite waits for another process that holds the write lock.
 const BUSY_TIMEOUT_MS: u32 = 5_000;
-/// After so many pages of 4 KiB SQLite copies what is in its log into the database: 32 MiB instead of the usual 4, since nodes are
-/// all over the database, and a page that was changed twice meanwhile is copied once.
-const CHECKPOINT_PAGES: u32 = 8_192;
-/// What SQLite keeps of the database for the connection that writes.
-const CACHE_KIB: u32 = 16_384;
 /// How long PostgreSQL has to take a connection, unless the URL says otherwise.
 const CONNECT_TIMEOUT_S: u32 = 5;
 /// Key of the advisory lock that a conductor holds in its PostgreSQL database: the letters `UPBEAT`.
@@ -122,14 +129,7 @@ impl Place {
 
     /// Connects for writing.
     pub(super) fn connect_writer(&self) -> ConnectionResult<AnyConnection> {
-        let mut conn = self.connect()?;
-        if let AnyConnection::Sqlite(conn) = &mut conn {
-            conn.batch_execute(&format!(
-                "PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}; PRAGMA cache_size = -{CACHE_KIB};"
-            ))
-            .map_err(ConnectionError::CouldntSetupConfiguration)?;
-        }
-        Ok(conn)
+        self.connect()
     }
 
     fn connect(&self) -> ConnectionResult<AnyConnection> {

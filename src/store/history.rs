@@ -3,7 +3,7 @@
 use diesel::prelude::*;
 use uuid::Uuid;
 
-use super::connection::{AnyConnection, Db};
+use super::connection::{AnyConnection, Db, directly};
 use super::fault::ReadFault;
 use super::rows::text;
 use super::schema::history;
@@ -54,10 +54,10 @@ pub(super) fn add(
         return Ok(());
     }
     let node_id = node.to_string();
-    let last: Option<i64> = history::table
+    let last = history::table
         .filter(history::node_id.eq(&node_id))
-        .select(diesel::dsl::max(history::number))
-        .first(conn)?;
+        .select(diesel::dsl::max(history::number));
+    let last: Option<i64> = directly!(conn, |conn| last.first(conn))?;
     let mut number = last.unwrap_or(0);
     // Hardly ever more than one or two.
     for (at, line) in lines {
@@ -76,9 +76,8 @@ pub(super) fn add(
             target: line.target.map(ProvisionState::name),
             lasted_ms: line.lasted_ms,
         };
-        diesel::insert_into(history::table)
-            .values(line)
-            .execute(conn)?;
+        let insert = diesel::insert_into(history::table).values(line);
+        directly!(conn, |conn| insert.execute(conn))?;
     }
     if number > HISTORY_KEPT_PER_NODE {
         diesel::delete(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use diesel::prelude::*;
 
-use super::connection::{AnyConnection, Db};
+use super::connection::{AnyConnection, Db, directly};
 use super::fault::{Fault, ReadFault, violated};
 use super::lists::Lists;
 use super::page::time_or;
@@ -22,10 +22,9 @@ pub(super) const NODES_PER_QUERY: usize = 1_000;
 
 /// Writes a new node, without its ports.
 pub(super) fn insert(conn: &mut AnyConnection, node: &Node, seq: i64) -> Result<(), Fault> {
-    diesel::insert_into(nodes::table)
-        .values((nodes::seq.eq(seq), NodeRow::from(node)))
-        .execute(conn)
-        .map_err(|error| duplicate(error, node))?;
+    let insert =
+        diesel::insert_into(nodes::table).values((nodes::seq.eq(seq), NodeRow::from(node)));
+    directly!(conn, |conn| insert.execute(conn)).map_err(|error| duplicate(error, node))?;
     Ok(())
 }
 
@@ -43,8 +42,14 @@ pub(super) fn update(
             .filter(nodes::version.le(number(from))),
     );
     let changed = match columns {
-        Columns::State => row.set(StateRow::from(node)).execute(conn),
-        Columns::All => row.set(NodeRow::from(node)).execute(conn),
+        Columns::State => {
+            let update = row.set(StateRow::from(node));
+            directly!(conn, |conn| update.execute(conn))
+        }
+        Columns::All => {
+            let update = row.set(NodeRow::from(node));
+            directly!(conn, |conn| update.execute(conn))
+        }
     };
     one(changed.map_err(|error| duplicate(error, node))?)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use diesel::prelude::*;
 
-use super::connection::AnyConnection;
+use super::connection::{AnyConnection, directly};
 use super::fault::{Fault, ReadFault};
 use super::nodes::NODES_PER_QUERY;
 use super::rows::number;
@@ -18,9 +18,9 @@ pub(super) fn set(conn: &mut AnyConnection, node: &Node) -> Result<(), Fault> {
     let version = number(node.version);
     let body = serde_json::to_string(&Signs::of(node))
         .expect("what is stored is plain data with text keys");
-    let changed = diesel::update(signs::table.find(&id))
-        .set((signs::version.eq(version), signs::body.eq(&body)))
-        .execute(conn)?;
+    let update = diesel::update(signs::table.find(&id))
+        .set((signs::version.eq(version), signs::body.eq(&body)));
+    let changed = directly!(conn, |conn| update.execute(conn))?;
     if changed == 1 {
         return Ok(());
     }
