@@ -6,11 +6,11 @@ use std::sync::atomic::Ordering;
 use super::measure::{self, ComingBack, Recovery};
 use super::node_actor::Start;
 use super::shared::{OneMore, Shared};
-use crate::node::QUARANTINE_FAULT;
 use crate::node::queues::claims;
+use crate::node::{Node, QUARANTINE_FAULT};
 use crate::store::{NodeFilter, Page, ReadError};
 
-/// How many quarantined nodes are read at once.
+/// How many nodes are read at once.
 const PAGE_NODES: usize = 500;
 
 /// Starts an actor for each waiting node; returns how many there were.
@@ -24,29 +24,35 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
     }
     count_quarantined(shared).await?;
     let waiting = shared.reader.waiting().await?;
-    let recovered = waiting.len();
-    let recovery = Recovery::begin(&shared.metrics, shared.clock, recovered);
-    for node in &waiting {
-        shared.claims(node.id, claims(node));
-    }
-    for node in waiting {
-        measure::recovered(&shared.metrics, &node);
-        if measure::is_sent(&node) {
-            shared.unanswered.fetch_add(1, Ordering::AcqRel);
+    let recovery = Recovery::begin(&shared.metrics, shared.clock, waiting.len());
+    // What all of them are would be half the memory of a start. Only its own actor changes a node, and nobody else can be heard yet:
+    // those of later pages are as they were when the first began.
+    for page in waiting.chunks(PAGE_NODES) {
+        let nodes = shared.reader.these(page.to_vec()).await?;
+        for node in nodes {
+            shared.claims(node.id, claims(&node));
+            start(shared, node, down_for_ms, &recovery);
         }
-        let id = node.id;
-        let start = Start {
-            down_for_ms,
-            unsettled: Some(OneMore::of(&shared.unsettled)),
-            quarantine: None,
-            // Nobody can have been heard yet, so it is as it was read.
-            row: Some(Box::new(node)),
-            coming_back: Some(ComingBack(recovery.clone())),
-        };
-        shared.registry.start(shared, id, start);
     }
     shared.turns.open(&shared.registry, &shared.metrics);
-    Ok(recovered)
+    Ok(waiting.len())
+}
+
+fn start(shared: &Arc<Shared>, node: Node, down_for_ms: i64, recovery: &Arc<Recovery>) {
+    measure::recovered(&shared.metrics, &node);
+    if measure::is_sent(&node) {
+        shared.unanswered.fetch_add(1, Ordering::AcqRel);
+    }
+    let id = node.id;
+    let start = Start {
+        down_for_ms,
+        unsettled: Some(OneMore::of(&shared.unsettled)),
+        quarantine: None,
+        // Nobody can have been heard yet, so it is as it was read.
+        row: Some(Box::new(node)),
+        coming_back: Some(ComingBack(recovery.clone())),
+    };
+    shared.registry.start(shared, id, start);
 }
 
 /// Not all of them wait for something, so they are counted for themselves.

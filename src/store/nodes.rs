@@ -12,7 +12,7 @@ use super::fault::{Fault, ReadFault, violated};
 use super::lists::Lists;
 use super::page::time_or;
 use super::rows::{NodeRow, OutlineRow, StateRow, folded, node_from, number, outline_from, text};
-use super::schema::{nodes, ports as ports_table, signs as signs_table};
+use super::schema::{nodes, ports as ports_table};
 use super::types::{Columns, Ident, NodeFilter, NodeOutline, Page, SaveError};
 use super::{parts, ports, signs};
 use crate::node::{Node, NodeId};
@@ -128,8 +128,9 @@ pub(super) fn list(
     loop {
         page.limit = wanted - found.len();
         let outlines = lists.page(filter, &page)?;
+        let ids: Vec<NodeId> = outlines.iter().map(|outline| outline.id).collect();
         found.extend(
-            by_ids(conn, &outlines)?
+            by_ids(conn, &ids)?
                 .into_iter()
                 .filter(|node| filter.lets_through(&NodeOutline::from(node))),
         );
@@ -148,10 +149,10 @@ pub(super) fn list(
 }
 
 /// Those of these nodes that are still there, in the same order, without anything that hangs on them.
-fn by_ids(conn: &mut AnyConnection, outlines: &[Arc<NodeOutline>]) -> Result<Vec<Node>, ReadFault> {
-    let mut found = Vec::with_capacity(outlines.len());
-    for some in outlines.chunks(NODES_PER_QUERY) {
-        let ids: Vec<String> = some.iter().map(|outline| outline.id.to_string()).collect();
+fn by_ids(conn: &mut AnyConnection, ids: &[NodeId]) -> Result<Vec<Node>, ReadFault> {
+    let mut found = Vec::with_capacity(ids.len());
+    for some in ids.chunks(NODES_PER_QUERY) {
+        let ids: Vec<String> = some.iter().map(NodeId::to_string).collect();
         let rows: Vec<(String, String)> = nodes::table
             .filter(nodes::id.eq_any(&ids))
             .select((nodes::id, nodes::body))
@@ -208,12 +209,7 @@ pub(super) fn by_addresses(
         .map(|mac| text(mac).to_lowercase())
         .collect();
     let ids: Vec<String> = owners(addresses).load(conn)?;
-    ids.into_iter()
-        .map(|id| {
-            id.parse()
-                .map_err(|_| ReadFault::unreadable(format!("{id:?} in nodes.id is no UUID")))
-        })
-        .collect()
+    ids.into_iter().map(|id| id_from(&id)).collect()
 }
 
 /// From the ports to the nodes: asked the other way round, every lookup looks at every node.
@@ -228,29 +224,28 @@ pub(super) fn owners(addresses: Vec<String>) -> _ {
         .select(nodes::id)
 }
 
-/// Every node that waits for something, with its ports, the most urgent first.
-pub(super) fn waiting(conn: &mut AnyConnection) -> Result<Vec<Node>, ReadFault> {
-    let rows: Vec<(String, String)> = nodes::table
+/// Every node that waits for something, the most urgent first.
+pub(super) fn waiting(conn: &mut AnyConnection) -> Result<Vec<NodeId>, ReadFault> {
+    let found: Vec<String> = nodes::table
         .filter(nodes::waiting.eq(true))
         .order((time_or(nodes::next_deadline, i64::MAX), nodes::seq))
-        .select((nodes::id, nodes::body))
+        .select(nodes::id)
         .load(conn)?;
-    let mut found = read_all(rows)?;
-    let of_them = nodes::table
-        .filter(nodes::waiting.eq(true))
-        .select(nodes::id);
-    let rows = signs_table::table
-        .filter(signs_table::node_id.eq_any(of_them))
-        .load(conn)?;
-    signs::distribute(rows, &mut found)?;
-    let rows = ports_table::table
-        .filter(ports_table::node_id.eq_any(of_them))
-        .order(ports_table::seq)
-        .select((ports_table::id, ports_table::node_id, ports_table::body))
-        .load(conn)?;
-    ports::distribute(rows, &mut found)?;
+    found.into_iter().map(|id| id_from(&id)).collect()
+}
+
+/// These nodes in this order, with their ports; without those that are not there.
+pub(super) fn these(conn: &mut AnyConnection, ids: &[NodeId]) -> Result<Vec<Node>, ReadFault> {
+    let mut found = by_ids(conn, ids)?;
+    signs::attach(conn, &mut found)?;
+    ports::attach(conn, &mut found)?;
     parts::attach(conn, &mut found)?;
     Ok(found)
+}
+
+fn id_from(id: &str) -> Result<NodeId, ReadFault> {
+    id.parse()
+        .map_err(|_| ReadFault::unreadable(format!("{id:?} in nodes.id is no UUID")))
 }
 
 fn read_all(rows: Vec<(String, String)>) -> Result<Vec<Node>, ReadFault> {

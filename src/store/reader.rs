@@ -236,8 +236,17 @@ impl Reader {
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn waiting(&self) -> Result<Vec<Node>, ReadError> {
-        self.read(|conn| conn.snapshot(nodes::waiting)).await
+    pub async fn waiting(&self) -> Result<Vec<NodeId>, ReadError> {
+        self.read(nodes::waiting).await
+    }
+
+    /// These nodes in this order, without those that are not there.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub async fn these(&self, ids: Vec<NodeId>) -> Result<Vec<Node>, ReadError> {
+        self.read(move |conn| conn.snapshot(|conn| nodes::these(conn, &ids)))
+            .await
     }
 
     /// A fact about the whole database.

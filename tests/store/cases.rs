@@ -395,8 +395,12 @@ pub async fn what_waits_is_found_at_start(_: &Database, store: &Store) {
     nodes[5].command = Some(ended);
     enrol(store, &nodes).await;
     let expected = [&nodes[2], &nodes[1], &nodes[3], &nodes[4]];
-    let waiting = store.reader.waiting().await.unwrap();
+    let ids = store.reader.waiting().await.unwrap();
+    let waiting = store.reader.these(ids.clone()).await.unwrap();
     assert_eq!(waiting.iter().collect::<Vec<_>>(), expected);
+    let other_order = [ids[2], a_node(99).id, ids[0]];
+    let some = store.reader.these(other_order.to_vec()).await.unwrap();
+    assert_eq!(some, [expected[2].clone(), expected[0].clone()]);
     let save = update(&mut nodes[2], |node| node.deadlines.look = None);
     store.writer.save(save).await.unwrap();
     assert_eq!(store.reader.waiting().await.unwrap().len(), 3);

@@ -123,7 +123,8 @@ pub async fn what_waits_comes_back_with_its_parts(_: &Database, store: &Store) {
         node.deadlines.look = Some(Timestamp(77));
     });
     store.writer.save(save).await.unwrap();
-    assert_eq!(store.reader.waiting().await.unwrap(), [node]);
+    let ids = store.reader.waiting().await.unwrap();
+    assert_eq!(store.reader.these(ids).await.unwrap(), [node]);
 }
 
 pub async fn every_unique_value_of_parts_is_guarded(_: &Database, store: &Store) {

@@ -332,7 +332,8 @@ fn ten_thousand_waiting_nodes_are_read_with_their_ports() {
         );
         assert_eq!(raw.count("nodes"), "10001");
         let began = std::time::Instant::now();
-        let waiting = store.reader.waiting().await.unwrap();
+        let ids = store.reader.waiting().await.unwrap();
+        let waiting = store.reader.these(ids).await.unwrap();
         let took = began.elapsed();
         println!("10,000 waiting nodes read in {took:?}");
         assert_eq!(waiting.len(), 10_000);

@@ -43,7 +43,8 @@ async fn read(store: &Store, node: &Node) -> [Node; 3] {
         .nodes(NodeFilter::default(), first(10))
         .await
         .unwrap();
-    let mut waiting = reader.waiting().await.unwrap();
+    let ids = reader.waiting().await.unwrap();
+    let mut waiting = reader.these(ids).await.unwrap();
     [one, listed.remove(0), waiting.remove(0)]
 }
 
