@@ -5,35 +5,48 @@ use std::time::Duration;
 use backoff::ExponentialBackoff;
 use backoff::backoff::Backoff;
 
-/// Pauses that double from `first` up to `longest`, each varied by up to a quarter so that many waiters don't move in step.
+/// Pauses that double from `first` up to `longest`, each varied by up to a quarter so that many waiters don't move in step. Small as
+/// long as there was none.
 #[derive(Debug)]
-pub struct Pauses(ExponentialBackoff);
+pub struct Pauses {
+    first_ms: u32,
+    longest_ms: u32,
+    grown: Option<Box<ExponentialBackoff>>,
+}
 
 impl Pauses {
     /// Pauses that begin at `first` and end at `longest`.
     pub fn new(first: Duration, longest: Duration) -> Pauses {
-        let mut inner = ExponentialBackoff {
-            initial_interval: first,
-            current_interval: first,
-            max_interval: longest,
-            multiplier: 2.0,
-            randomization_factor: 0.25,
-            max_elapsed_time: None,
-            ..ExponentialBackoff::default()
-        };
-        inner.reset();
-        Pauses(inner)
+        let ms = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        Pauses {
+            first_ms: ms(first),
+            longest_ms: ms(longest),
+            grown: None,
+        }
     }
 
     /// The next pause.
     pub fn next_pause(&mut self) -> Duration {
+        let first = Duration::from_millis(self.first_ms.into());
+        let longest = Duration::from_millis(self.longest_ms.into());
+        let grown = self.grown.get_or_insert_with(|| {
+            Box::new(ExponentialBackoff {
+                initial_interval: first,
+                current_interval: first,
+                max_interval: longest,
+                multiplier: 2.0,
+                randomization_factor: 0.25,
+                max_elapsed_time: None,
+                ..ExponentialBackoff::default()
+            })
+        });
         // None only ever comes with `max_elapsed_time`.
-        self.0.next_backoff().unwrap_or(self.0.max_interval)
+        grown.next_backoff().unwrap_or(longest)
     }
 
     /// Begins again with the shortest pause.
     pub fn reset(&mut self) {
-        self.0.reset();
+        self.grown = None;
     }
 }
 

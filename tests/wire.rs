@@ -255,7 +255,7 @@ fn with_steps(mut node: Node, told: &Value) -> Node {
     )
     .unwrap();
     deploy.agent_steps = (&told["deploy_steps"]).into();
-    deploy.hardware_manager_version = told["hardware_manager_version"].clone();
+    deploy.hardware_manager_version = (&told["hardware_manager_version"]).into();
     node
 }
 

@@ -56,7 +56,7 @@ pub fn command_body(node: &Node, command: &Command) -> Result<Value, String> {
                 "ports": port_documents(node),
             });
             params[format!("{}_version", of.word())] =
-                work.map_or(Value::Null, |work| work.hardware_manager_version.clone());
+                work.map_or(Value::Null, |work| work.hardware_manager_version.unpack());
             params
         }
         Request::FinalizeRescue => {

@@ -102,7 +102,7 @@ pub fn writing(number: u64, callback_url: &str, now: Timestamp) -> Node {
         WorkStep::named("deploy", "boot_instance", 20),
     ];
     deploy.agent_steps = (&crate::demo::deploy_steps_offered()).into();
-    deploy.hardware_manager_version = json!({"generic_hardware_manager": "1.2"});
+    deploy.hardware_manager_version = (&json!({"generic_hardware_manager": "1.2"})).into();
     node.provision = Provision::Working(deploy.into());
     node.power.state = Some(crate::node::PowerState::On);
     node.deadlines.liveness = Some(now.plus_ms(FAR_MS));
@@ -132,10 +132,10 @@ pub fn writing(number: u64, callback_url: &str, now: Timestamp) -> Node {
             at: now,
             by_list: false,
         },
-        baseline: Some(Baseline {
+        baseline: Some(Box::new(Baseline {
             instance,
-            known_ids: [uuid(3_000_000 + number).to_string()].into(),
-        }),
+            known_ids: vec![uuid(3_000_000 + number).to_string()],
+        })),
         ..Command::planned(
             CommandId(2),
             Request::ExecuteStep {

@@ -31,16 +31,16 @@ pub(super) fn reconcile<'a>(
         return Reconciled::AnotherInstance;
     }
     let mut fitting = entries.iter().filter(|entry| {
-        !baseline.known_ids.contains(&entry.id)
+        !baseline.knows(&entry.id)
             && request.is_listed_as(&entry.command_name)
             && entry
                 .operation
                 .as_deref()
                 .is_none_or(|echoed| echoed == operation)
     });
-    let echoed = entries.iter().find(|entry| {
-        !baseline.known_ids.contains(&entry.id) && entry.operation.as_deref() == Some(operation)
-    });
+    let echoed = entries
+        .iter()
+        .find(|entry| !baseline.knows(&entry.id) && entry.operation.as_deref() == Some(operation));
     match echoed.or_else(|| fitting.next()) {
         Some(entry) => Reconciled::Ours(entry),
         None => Reconciled::Absent,

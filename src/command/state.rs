@@ -1,12 +1,11 @@
 //! The ledger entry of one command, as it is stored.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::Refusal;
+use super::event::{Entry, Refusal};
 use super::request::Request;
 use crate::timestamp::Timestamp;
 
@@ -41,8 +40,27 @@ pub struct Instance {
 pub struct Baseline {
     /// The instance that was asked.
     pub instance: Instance,
-    /// Ids the agent already listed.
-    pub known_ids: BTreeSet<String>,
+    /// Ids the agent already listed, in alphabetical order.
+    pub known_ids: Vec<String>,
+}
+
+impl Baseline {
+    /// What `instance` shows.
+    pub fn taken(instance: Instance, entries: &[Entry]) -> Baseline {
+        let mut known_ids: Vec<String> = entries.iter().map(|entry| entry.id.clone()).collect();
+        known_ids.sort_unstable();
+        Baseline {
+            instance,
+            known_ids,
+        }
+    }
+
+    /// True if the agent already listed this id.
+    pub fn knows(&self, id: &str) -> bool {
+        self.known_ids
+            .binary_search_by(|known| known.as_str().cmp(id))
+            .is_ok()
+    }
 }
 
 /// Where a command stands.
@@ -166,7 +184,7 @@ pub struct Command {
     #[serde(flatten)]
     pub phase: Phase,
     /// The evidence taken before the last dispatch.
-    pub baseline: Option<Baseline>,
+    pub baseline: Option<Box<Baseline>>,
     /// When it was decided.
     pub planned_at: Timestamp,
 }

@@ -170,10 +170,7 @@ impl Judge<'_> {
             return step;
         }
         let mut command = self.command.clone();
-        command.baseline = Some(Baseline {
-            instance,
-            known_ids: entries.iter().map(|entry| entry.id.clone()).collect(),
-        });
+        command.baseline = Some(Box::new(Baseline::taken(instance, entries)));
         command.phase = Phase::Sent { at: self.now };
         Step {
             command,

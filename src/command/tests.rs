@@ -98,7 +98,7 @@ fn the_evidence_is_taken_before_anything_is_sent() {
     assert_eq!(step.command.phase.name(), "sent");
     let baseline = step.command.baseline.unwrap();
     assert_eq!(baseline.instance, instance("1"));
-    assert!(baseline.known_ids.contains("old"));
+    assert!(baseline.knows("old"));
 }
 
 #[test]

@@ -11,17 +11,14 @@ use actix::{
     Actor, ActorContext as _, ActorFutureExt as _, Addr, ArbiterHandle, AsyncContext as _, Context,
     Handler, Message, SpawnHandle, Supervised, WrapFuture as _,
 };
-use serde_json::Value;
-use tokio::sync::watch;
 
 use super::calls::{Kind, Turn};
 use super::measure;
-use super::node_actor::{NodeActor, Tell};
 use super::shared::{OneMore, Shared};
 use super::supervise::{self, Watcher};
-use crate::agent::Target;
-use crate::command::{self, CommandId, Effect, Pace, Refusal, Unreadable};
-use crate::node::{Event, NodeId};
+use crate::agent::{Target, command_body};
+use crate::command::{self, CommandId, Effect, Pace, Phase, PostAnswer, Refusal, Unreadable};
+use crate::node::{Event, Node, NodeId};
 use crate::retry::Pauses;
 
 /// The shortest pause between two looks at a running command; it grows with the command's age.
@@ -35,18 +32,19 @@ const POLL_AGE_DIVISOR: u32 = 8;
 pub(super) struct Do {
     pub(super) attempt: u32,
     pub(super) effect: Effect,
-    pub(super) target: Target,
-    /// Id to poll, for [`Effect::Poll`].
-    pub(super) agent_id: Option<String>,
-    /// Body and whether the agent answers only when it has ended, for [`Effect::Post`].
-    pub(super) body: Option<(Result<Value, String>, bool)>,
+    /// The node as it was when this was decided: where its agent is, and what is asked, are read off it when the time has come.
+    pub(super) node: Arc<Node>,
 }
+
+/// The node lets go of this actor: it ends, with whatever is under way.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct LetGo;
 
 pub(super) struct CommandActor {
     shared: Arc<Shared>,
     node: NodeId,
     command: CommandId,
-    parent: Addr<NodeActor>,
     since: Instant,
     failures: Pauses,
     /// A request that has not begun yet.
@@ -58,8 +56,6 @@ pub(super) struct CommandActor {
     /// Asked for meanwhile; begun when that request has ended. The newest counts.
     next: Option<Do>,
     _in_progress: OneMore,
-    /// Closed when the node lets go of this actor.
-    leash: watch::Receiver<()>,
 }
 
 /// What is to be done when the turn comes. A newer wish takes the place in the queue over.
@@ -74,7 +70,12 @@ struct Queued {
 pub(super) struct Child {
     pub(super) command: CommandId,
     pub(super) address: Addr<CommandActor>,
-    _leash: watch::Sender<()>,
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.address.do_send(LetGo);
+    }
 }
 
 impl CommandActor {
@@ -83,38 +84,29 @@ impl CommandActor {
         arbiter: &ArbiterHandle,
         node: NodeId,
         command: CommandId,
-        parent: Addr<NodeActor>,
     ) -> Child {
         let watcher = CommandWatcher {
             shared: shared.clone(),
             node,
             command,
-            parent: parent.clone(),
         };
         let intensity = shared.settings.intensity;
-        let (hold, leash) = watch::channel(());
         let address = supervise::start(arbiter, 8, intensity, move |_| {
             let actor = CommandActor {
                 _in_progress: shared.calls.begin(),
                 shared,
                 node,
                 command,
-                parent,
                 since: Instant::now(),
                 failures: Pauses::new(Duration::from_millis(500), Duration::from_secs(15)),
                 waiting: None,
                 queued: None,
                 busy: false,
                 next: None,
-                leash,
             };
             (actor, watcher)
         });
-        Child {
-            command,
-            address,
-            _leash: hold,
-        }
+        Child { command, address }
     }
 
     /// Does what was asked for, at its pace, in place of what was to be done before.
@@ -189,11 +181,11 @@ impl CommandActor {
 
     fn ask(&mut self, job: Do, turn: Turn, context: &mut Context<Self>) {
         self.busy = true;
-        let agents = self.shared.agents.clone();
+        let shared = self.shared.clone();
         let attempt = job.attempt;
         let (node, id) = (self.node, self.command);
         let asking = async move {
-            let event = ask(&agents, job).await;
+            let event = ask(&shared, job).await;
             drop(turn);
             tracing::debug!(node.id = %node, command.id = %id, attempt, answer = ?brief(&event), "asked the agent");
             event
@@ -205,8 +197,7 @@ impl CommandActor {
                 attempt,
                 event,
             };
-            // The parent's mailbox lives as long as the node; this address has a place of its own in it.
-            actor.parent.do_send(Tell(event));
+            actor.shared.registry.tell(actor.node, event);
             if let Some(next) = actor.next.take() {
                 actor.begin(next, context);
             }
@@ -215,36 +206,52 @@ impl CommandActor {
     }
 }
 
-async fn ask(agents: &crate::agent::AgentClient, job: Do) -> command::Event {
+async fn ask(shared: &Shared, job: Do) -> command::Event {
+    let node = &*job.node;
+    let agent = node.session.as_ref().and_then(|session| {
+        Some(Target {
+            callback_url: session.callback_url.clone()?,
+            certificate: session.certificate.clone(),
+            token: shared.key.token(node.id, &session.nonce),
+        })
+    });
+    let (Some(target), Some(command)) = (agent, node.open_command()) else {
+        return nobody_to_ask(&job.effect);
+    };
     match job.effect {
-        Effect::Survey(_) => match agents.survey(&job.target).await {
+        Effect::Survey(_) => match shared.agents.survey(&target).await {
             Ok((instance, entries)) => command::Event::Surveyed { instance, entries },
             Err(why) => command::Event::SurveyFailed(why),
         },
         Effect::Poll(_) => {
-            let Some(agent_id) = job.agent_id else {
+            let Phase::Accepted { agent_id, .. } = &command.phase else {
                 return command::Event::PollFailed(Unreadable::NotFound);
             };
-            match agents.poll(&job.target, &agent_id).await {
+            match shared.agents.poll(&target, agent_id).await {
                 Ok(entry) => command::Event::Polled(entry),
                 Err(why) => command::Event::PollFailed(why),
             }
         }
         Effect::Post => {
-            let (body, wait) = match job.body {
-                Some((Ok(body), wait)) => (body, wait),
-                Some((Err(text), _)) => {
-                    let refusal = Refusal::Invalid { status: 0, text };
-                    return command::Event::Posted(command::PostAnswer::Refused(refusal));
+            let answer = match command_body(node, command) {
+                Ok(body) => {
+                    let wait = command.request.is_synchronous();
+                    shared.agents.post(&target, wait, &body).await
                 }
-                None => {
-                    return command::Event::Posted(command::PostAnswer::NeverSent {
-                        why: "the command had no body".to_owned(),
-                    });
-                }
+                Err(text) => PostAnswer::Refused(Refusal::Invalid { status: 0, text }),
             };
-            command::Event::Posted(agents.post(&job.target, wait, &body).await)
+            command::Event::Posted(answer)
         }
+    }
+}
+
+/// What comes of asking where there is no agent, or nothing to ask for.
+fn nobody_to_ask(effect: &Effect) -> command::Event {
+    let why = "the node has no agent, or no open command".to_owned();
+    match effect {
+        Effect::Survey(_) => command::Event::SurveyFailed(Unreadable::Unreachable { why }),
+        Effect::Poll(_) => command::Event::PollFailed(Unreadable::Unreachable { why }),
+        Effect::Post => command::Event::Posted(PostAnswer::NeverSent { why }),
     }
 }
 
@@ -253,14 +260,14 @@ fn brief(event: &command::Event) -> String {
     match event {
         command::Event::Surveyed { entries, .. } => format!("{} commands listed", entries.len()),
         command::Event::SurveyFailed(why) | command::Event::PollFailed(why) => why.to_string(),
-        command::Event::Posted(command::PostAnswer::Accepted(entry)) => {
+        command::Event::Posted(PostAnswer::Accepted(entry)) => {
             format!("accepted as {}", entry.id)
         }
-        command::Event::Posted(command::PostAnswer::Refused(why)) => why.to_string(),
-        command::Event::Posted(command::PostAnswer::NeverSent { why }) => {
+        command::Event::Posted(PostAnswer::Refused(why)) => why.to_string(),
+        command::Event::Posted(PostAnswer::NeverSent { why }) => {
             format!("never sent: {why}")
         }
-        command::Event::Posted(command::PostAnswer::Unknown { why }) => {
+        command::Event::Posted(PostAnswer::Unknown { why }) => {
             format!("no clear answer: {why}")
         }
         command::Event::Polled(entry) => format!("{} is {:?}", entry.id, entry.status),
@@ -271,13 +278,6 @@ fn brief(event: &command::Event) -> String {
 
 impl Actor for CommandActor {
     type Context = Context<Self>;
-
-    fn started(&mut self, context: &mut Context<Self>) {
-        let mut leash = self.leash.clone();
-        // Nothing is ever sent: it returns when the node has let go.
-        let let_go = async move { leash.changed().await.is_err() }.into_actor(self);
-        context.spawn(let_go.map(|_, _, context| context.stop()));
-    }
 }
 
 impl Supervised for CommandActor {
@@ -287,7 +287,8 @@ impl Supervised for CommandActor {
         self.queued = None;
         self.busy = false;
         self.next = None;
-        self.parent.do_send(Tell(Event::Resumed { down_for_ms: 0 }));
+        let event = Event::Resumed { down_for_ms: 0 };
+        self.shared.registry.tell(self.node, event);
     }
 }
 
@@ -304,12 +305,19 @@ impl Handler<Do> for CommandActor {
     }
 }
 
+impl Handler<LetGo> for CommandActor {
+    type Result = ();
+
+    fn handle(&mut self, _: LetGo, context: &mut Context<Self>) {
+        context.stop();
+    }
+}
+
 /// Tells the node when its child gave up.
 struct CommandWatcher {
     shared: Arc<Shared>,
     node: NodeId,
     command: CommandId,
-    parent: Addr<NodeActor>,
 }
 
 impl Watcher for CommandWatcher {
@@ -320,8 +328,8 @@ impl Watcher for CommandWatcher {
 
     fn gave_up(&self, cause: &str) {
         tracing::error!(node.id = %self.node, command.id = %self.command, cause, "a command's actor panicked too often; the node is quarantined");
-        self.parent.do_send(Tell(Event::Quarantined {
-            reason: format!("talking to the agent: {cause}"),
-        }));
+        let reason = format!("talking to the agent: {cause}");
+        let event = Event::Quarantined { reason };
+        self.shared.registry.tell(self.node, event);
     }
 }

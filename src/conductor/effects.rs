@@ -7,8 +7,7 @@ use actix::{ActorFutureExt as _, AsyncContext as _, Context};
 
 use super::command_actor::Do;
 use super::node_actor::{NodeActor, Tell};
-use crate::agent::{Target, command_body};
-use crate::command::{self, CommandId, Phase};
+use crate::command::{self, CommandId};
 use crate::node::{DriverCall, Effect, Event, Node};
 
 pub(super) fn run(
@@ -22,53 +21,33 @@ pub(super) fn run(
             id,
             attempt,
             effect,
-        } => ask_agent(actor, node, id, attempt, effect, context),
+        } => ask_agent(actor, node, id, attempt, effect),
         Effect::Driver(call) => call_driver(actor, node, call, context),
     }
 }
 
-/// Passes a question to the command's child, with all it needs to ask it.
+/// Passes a question to the command's child, if there is somebody to be asked.
 fn ask_agent(
     actor: &mut NodeActor,
-    node: &Node,
+    node: &Arc<Node>,
     id: CommandId,
     attempt: u32,
     effect: command::Effect,
-    context: &mut Context<NodeActor>,
 ) {
-    let (Some(command), Some(session)) = (node.open_command(), &node.session) else {
-        return;
-    };
-    let Some(callback_url) = session.callback_url.clone() else {
-        return;
-    };
-    if command.id != id {
-        return;
+    let is_open = node.open_command().is_some_and(|command| command.id == id);
+    let is_there = node
+        .session
+        .as_ref()
+        .is_some_and(|session| session.callback_url.is_some());
+    if is_open && is_there {
+        let node = node.clone();
+        let job = Do {
+            attempt,
+            effect,
+            node,
+        };
+        actor.child_for(id).do_send(job);
     }
-    let agent_id = match &command.phase {
-        Phase::Accepted { agent_id, .. } => Some(agent_id.clone()),
-        Phase::Planned | Phase::Sent { .. } | Phase::Unknown { .. } | Phase::Ended { .. } => None,
-    };
-    let body = match effect {
-        command::Effect::Post => Some((
-            command_body(node, command),
-            command.request.is_synchronous(),
-        )),
-        command::Effect::Survey(_) | command::Effect::Poll(_) => None,
-    };
-    let target = Target {
-        callback_url,
-        certificate: session.certificate.clone(),
-        token: actor.shared().key.token(node.id, &session.nonce),
-    };
-    let job = Do {
-        attempt,
-        effect,
-        target,
-        agent_id,
-        body,
-    };
-    actor.child_for(id, context).do_send(job);
 }
 
 fn call_driver(

@@ -28,7 +28,7 @@ mod token;
 mod turns;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use actix::{Addr, Arbiter};
@@ -161,6 +161,7 @@ impl Conductor {
             registry,
             overload: Overload::default(),
             hurry: watch::Sender::new(false),
+            texts: Mutex::default(),
             draining: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
             unsettled: Arc::default(),
@@ -295,7 +296,7 @@ impl Conductor {
     pub fn take_up(&self, row: Node) {
         let id = row.id;
         let start = Start {
-            row: Some(Box::new(row)),
+            row: Some(self.shared.to_keep(row)),
             ..Start::fresh()
         };
         self.shared.registry.start(&self.shared, id, start);

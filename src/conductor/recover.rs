@@ -11,7 +11,7 @@ use crate::node::{Node, QUARANTINE_FAULT};
 use crate::store::{NodeFilter, Page, ReadError};
 
 /// How many nodes are read at once.
-const PAGE_NODES: usize = 500;
+const PAGE_NODES: usize = 100;
 
 /// Starts an actor for each waiting node; returns how many there were.
 pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<usize, ReadError> {
@@ -31,6 +31,7 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
         let nodes = shared.reader.these(page.to_vec()).await?;
         for node in nodes {
             shared.claims(node.id, claims(&node));
+            let node = shared.to_keep(node);
             start(shared, node, down_for_ms, &recovery);
         }
     }
@@ -38,7 +39,7 @@ pub(super) async fn recover(shared: &Arc<Shared>, down_for_ms: i64) -> Result<us
     Ok(waiting.len())
 }
 
-fn start(shared: &Arc<Shared>, node: Node, down_for_ms: i64, recovery: &Arc<Recovery>) {
+fn start(shared: &Arc<Shared>, node: Arc<Node>, down_for_ms: i64, recovery: &Arc<Recovery>) {
     measure::recovered(&shared.metrics, &node);
     if measure::is_sent(&node) {
         shared.unanswered.fetch_add(1, Ordering::AcqRel);
@@ -49,7 +50,7 @@ fn start(shared: &Arc<Shared>, node: Node, down_for_ms: i64, recovery: &Arc<Reco
         unsettled: Some(OneMore::of(&shared.unsettled)),
         quarantine: None,
         // Nobody can have been heard yet, so it is as it was read.
-        row: Some(Box::new(node)),
+        row: Some(node),
         coming_back: Some(ComingBack(recovery.clone())),
     };
     shared.registry.start(shared, id, start);

@@ -1,7 +1,7 @@
 //! What every actor of a conductor works with. No decisions here.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -16,7 +16,7 @@ use crate::agent::AgentClient;
 use crate::clock::Clock;
 use crate::driver::Drivers;
 use crate::node::queues::Claims;
-use crate::node::{Limits, Node, NodeId, Waiting, waiting};
+use crate::node::{CommonTexts, Limits, Node, NodeId, Waiting, waiting};
 use crate::observe::metrics::Metrics;
 use crate::store::{Reader, Writer};
 
@@ -76,6 +76,8 @@ pub(super) struct Shared {
     pub(super) overload: Overload,
     /// True when the conductor is about to stop: nobody waits for busy nodes any more.
     pub(super) hurry: watch::Sender<bool>,
+    /// What many agents told.
+    pub(super) texts: Mutex<CommonTexts>,
     /// Set when the conductor is about to stop: agents are not asked anything new.
     pub(super) draining: AtomicBool,
     /// Commands that were sent and whose answer is not stored yet.
@@ -90,6 +92,17 @@ impl Shared {
         let waiting = waiting(node)?;
         let place = node.is_queued().then(|| self.turns.place(node.id));
         Some(waiting.at_place(place.flatten()))
+    }
+
+    /// The node as an actor keeps it: nothing of it is other than it was, and it takes as little memory as can be.
+    pub(super) fn to_keep(&self, mut node: Node) -> Arc<Node> {
+        node.fold();
+        if !node.has_shared_texts() {
+            // Whatever a panic leaves there is as good as any.
+            let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+            node.share_texts(&mut texts);
+        }
+        Arc::new(node)
     }
 
     /// What a node has and waits for now, of what only so many may have at once.

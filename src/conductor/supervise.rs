@@ -56,9 +56,7 @@ where
             future: context.into_future(actor),
             watcher,
             intensity,
-            pauses: Pauses::new(Duration::from_millis(10), Duration::from_secs(5)),
-            recent: VecDeque::new(),
-            restart_at: None,
+            troubles: None,
         });
     });
     Addr::new(sender)
@@ -71,9 +69,25 @@ where
     future: ContextFut<A, Context<A>>,
     watcher: W,
     intensity: Intensity,
+    /// Those it had, if any.
+    troubles: Option<Box<Troubles>>,
+}
+
+/// When an actor panicked, and what follows.
+struct Troubles {
     pauses: Pauses,
     recent: VecDeque<Instant>,
     restart_at: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+impl Troubles {
+    fn none() -> Box<Troubles> {
+        Box::new(Troubles {
+            pauses: Pauses::new(Duration::from_millis(10), Duration::from_secs(5)),
+            recent: VecDeque::new(),
+            restart_at: None,
+        })
+    }
 }
 
 impl<A, W> Unpin for SupervisedActor<A, W> where A: Actor<Context = Context<A>> + Supervised {}
@@ -88,11 +102,13 @@ where
     fn poll(self: Pin<&mut Self>, task: &mut TaskContext<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            if let Some(pause) = &mut this.restart_at {
+            if let Some(troubles) = &mut this.troubles
+                && let Some(pause) = &mut troubles.restart_at
+            {
                 if pause.as_mut().poll(task).is_pending() {
                     return Poll::Pending;
                 }
-                this.restart_at = None;
+                troubles.restart_at = None;
                 // `restarting` is the actor's own code and may panic too.
                 match catch_unwind(AssertUnwindSafe(|| this.future.restart())) {
                     Ok(true) => {}
@@ -127,23 +143,25 @@ where
     /// Plans the restart; false when there were too many.
     fn pause_or_give_up(&mut self, cause: &str) -> bool {
         let now = Instant::now();
-        while self
+        let troubles = self.troubles.get_or_insert_with(Troubles::none);
+        while troubles
             .recent
             .front()
             .is_some_and(|earliest| now.duration_since(*earliest) > self.intensity.window)
         {
-            self.recent.pop_front();
+            troubles.recent.pop_front();
         }
-        if self.recent.is_empty() {
-            self.pauses.reset();
+        if troubles.recent.is_empty() {
+            troubles.pauses.reset();
         }
-        if self.recent.len() >= self.intensity.restarts_max {
+        if troubles.recent.len() >= self.intensity.restarts_max {
             self.watcher.gave_up(cause);
             return false;
         }
-        self.recent.push_back(now);
+        troubles.recent.push_back(now);
         self.watcher.restarted(cause);
-        self.restart_at = Some(Box::pin(tokio::time::sleep(self.pauses.next_pause())));
+        let pause = troubles.pauses.next_pause();
+        troubles.restart_at = Some(Box::pin(tokio::time::sleep(pause)));
         true
     }
 }

@@ -77,7 +77,7 @@ fn put_work(info: &mut Object, work: &Work) {
     if !work.hardware_manager_version.is_null() {
         put(
             "hardware_manager_version".to_owned(),
-            work.hardware_manager_version.clone(),
+            work.hardware_manager_version.unpack(),
         );
     }
     if let Some(cached) = steps_by_interface(&work.agent_steps.unpack()) {
@@ -205,7 +205,7 @@ mod tests {
         work.steps = core_steps();
         let told = json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]});
         work.agent_steps = (&told).into();
-        work.hardware_manager_version = json!({"A": "1"});
+        work.hardware_manager_version = (&json!({"A": "1"})).into();
         node.provision = Provision::Working(work.into());
         let info = driver_internal_info(&node);
         assert_eq!(info["agent_secret_token"], "******");

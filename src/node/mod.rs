@@ -20,6 +20,7 @@ mod heartbeat;
 pub mod image;
 pub mod inspection;
 pub mod internal_info;
+mod kept;
 mod limits;
 mod manage;
 pub mod masking;
@@ -57,10 +58,11 @@ pub use event::{
     TokenMatch,
 };
 pub use hardware::{DriverAnswer, HardwareRequest};
+pub use kept::Kept;
 pub use limits::{BootMode, Limits, Now, QueueLimits};
 pub use manage::allows;
 pub use outcome::Outcome;
-pub use packed::Packed;
+pub use packed::{CommonTexts, Packed};
 pub use provision::{ProvisionState, Verb};
 pub use refused::Refused;
 pub use signs::Signs;

@@ -14,6 +14,8 @@ use uuid::Uuid;
 use super::copied::CopyOnChange;
 use super::driver_call::DriverCall;
 use super::hardware::recorded::Hardware;
+use super::kept::Kept;
+use super::packed::CommonTexts;
 use super::parts::Part;
 use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
@@ -71,10 +73,10 @@ pub struct Node {
     /// When it last changed by something other than a sign of life.
     pub updated_at: Option<Timestamp>,
     /// What operators set.
-    pub attributes: CopyOnChange<Attributes>,
+    pub attributes: Kept<Attributes>,
     /// Its network ports; kept in rows of their own.
     #[serde(skip)]
-    pub ports: CopyOnChange<Vec<Port>>,
+    pub ports: Kept<Vec<Port>>,
     /// Its port groups; kept in rows of their own, as the two after them.
     #[serde(skip)]
     pub portgroups: Vec<Part<Portgroup>>,
@@ -97,8 +99,8 @@ pub struct Node {
     /// What is known and wanted of its power.
     pub power: Power,
     /// What else is recorded of its machine.
-    #[serde(default, skip_serializing_if = "Hardware::is_blank")]
-    pub hardware: Hardware,
+    #[serde(default, skip_serializing_if = "Kept::is_default")]
+    pub hardware: Kept<Hardware>,
     /// Where it stands in its life.
     pub provision: Provision,
     /// When `provision` last changed its name.
@@ -109,7 +111,7 @@ pub struct Node {
     pub command: Option<Command>,
     /// The one before it, which has ended: often in the same step in which the next one was decided.
     #[serde(default)]
-    pub previous_command: Option<Command>,
+    pub previous_command: Option<Box<Command>>,
     /// How many commands were ever decided.
     pub commands_planned: u64,
     /// The driver's work in progress, if any.
@@ -134,7 +136,7 @@ impl Node {
             created_at: now,
             updated_at: None,
             attributes: attributes.into(),
-            ports: CopyOnChange::default(),
+            ports: Kept::default(),
             traits: Vec::new(),
             portgroups: Vec::new(),
             volume_connectors: Vec::new(),
@@ -143,7 +145,7 @@ impl Node {
             maintenance: None,
             last_error: None,
             power: Power::default(),
-            hardware: Hardware::default(),
+            hardware: Kept::default(),
             provision: Provision::Enroll,
             provision_updated_at: None,
             session: None,
@@ -213,7 +215,7 @@ impl Node {
 
     /// The command with this number, if it is one of the last two.
     pub fn command_numbered(&self, id: CommandId) -> Option<&Command> {
-        [&self.command, &self.previous_command]
+        [self.command.as_ref(), self.previous_command.as_deref()]
             .into_iter()
             .flatten()
             .find(|command| command.id == id)
@@ -232,6 +234,28 @@ impl Node {
     /// When its agent was last heard.
     pub fn heard_at(&self) -> Option<Timestamp> {
         self.session.as_ref()?.last_contact_at
+    }
+
+    /// Folds what most steps don't look into: see [`Kept`]. Nothing of the node changes.
+    pub fn fold(&mut self) {
+        self.attributes.fold();
+        self.ports.fold();
+        self.hardware.fold();
+    }
+
+    /// Has texts in common with other nodes. Nothing of the node changes.
+    pub fn share_texts(&mut self, common: &mut CommonTexts) {
+        if let Provision::Working(work) = &mut self.provision {
+            work.agent_steps.share(common);
+            work.hardware_manager_version.share(common);
+        }
+    }
+
+    /// True where [`Node::share_texts`] has been, or would find nothing.
+    pub fn has_shared_texts(&self) -> bool {
+        self.work().is_none_or(|work| {
+            work.agent_steps.is_shared() && work.hardware_manager_version.is_shared()
+        })
     }
 
     /// The earliest moment at which something must happen although nobody calls; none when nothing is awaited.
@@ -328,7 +352,6 @@ pub struct Port {
     /// Free category.
     pub category: Option<String>,
     /// The port group it is in.
-    #[serde(default)]
     pub portgroup_uuid: Option<Uuid>,
     /// Whether it may be put into groups that are made for it.
     #[serde(default = "yes")]

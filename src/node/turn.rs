@@ -43,7 +43,7 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn reply(mut self, reply: Reply, outcome: Outcome) -> Step {
-        if self.node.attributes.instance_uuid.is_none() {
+        if self.node.allocation.is_some() && self.node.attributes.instance_uuid.is_none() {
             // It was there for the instance's sake, however that went.
             self.node.allocation = None;
         }
@@ -69,10 +69,8 @@ impl<'a> Turn<'a> {
     /// The history tells each phase of each command, with its attempt; with the time of its line that is the whole ledger.
     fn note_commands(&mut self) {
         let mut lines = Vec::new();
-        for command in [&self.node.previous_command, &self.node.command]
-            .into_iter()
-            .flatten()
-        {
+        let (previous, last) = (&self.node.previous_command, &self.node.command);
+        for command in [previous.as_deref(), last.as_ref()].into_iter().flatten() {
             let before = self.before.command_numbered(command.id);
             let is_as_before = before.is_some_and(|before| {
                 before.attempt == command.attempt && before.phase.name() == command.phase.name()
@@ -227,7 +225,7 @@ impl<'a> Turn<'a> {
             attempt: command.attempt,
             effect: command::Effect::Survey(Pace::Now),
         });
-        self.node.previous_command = self.node.command.replace(command);
+        self.node.previous_command = self.node.command.replace(command).map(Box::new);
         self.node.deadlines.step = self.now.deadline(limit_ms);
         self.refresh_liveness();
     }

@@ -17,7 +17,7 @@ pub const COMMANDS_KEPT_PER_NODE: i64 = 100;
 ///
 /// Most saves change nothing here, so it looks first: diesel prepares a look-up once per connection, but an upsert every time.
 pub(super) fn save(conn: &mut AnyConnection, node: &Node) -> QueryResult<()> {
-    for command in [&node.previous_command, &node.command]
+    for command in [node.previous_command.as_deref(), node.command.as_ref()]
         .into_iter()
         .flatten()
     {

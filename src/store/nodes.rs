@@ -3,7 +3,6 @@
 //! Free functions over a connection; the writer and the readers call them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use diesel::prelude::*;
 
@@ -234,9 +233,10 @@ pub(super) fn waiting(conn: &mut AnyConnection) -> Result<Vec<NodeId>, ReadFault
     found.into_iter().map(|id| id_from(&id)).collect()
 }
 
-/// These nodes in this order, with their ports; without those that are not there.
+/// These nodes in this order, folded, with their ports; without those that are not there.
 pub(super) fn these(conn: &mut AnyConnection, ids: &[NodeId]) -> Result<Vec<Node>, ReadFault> {
     let mut found = by_ids(conn, ids)?;
+    found.iter_mut().for_each(Node::fold);
     signs::attach(conn, &mut found)?;
     ports::attach(conn, &mut found)?;
     parts::attach(conn, &mut found)?;

@@ -72,7 +72,7 @@ pub(super) struct Start {
     /// Given up on by the supervisor before: why.
     pub(super) quarantine: Option<String>,
     /// What is in the row, where that was just read and nobody can have changed it since.
-    pub(super) row: Option<Box<Node>>,
+    pub(super) row: Option<Arc<Node>>,
     /// It waited when the conductor started; let go of once it is back.
     pub(super) coming_back: Option<ComingBack>,
 }
@@ -269,7 +269,7 @@ impl NodeActor {
                 context,
             );
         }
-        let node = Arc::new(step.node);
+        let node = self.shared.to_keep(step.node);
         let from_version = self.stored_version;
         let change = if step.removed {
             Change::Remove { from_version }
@@ -396,11 +396,7 @@ impl NodeActor {
     }
 
     /// The child for a command, started if it is not there.
-    pub(super) fn child_for(
-        &mut self,
-        command: CommandId,
-        context: &mut Context<Self>,
-    ) -> &Addr<CommandActor> {
+    pub(super) fn child_for(&mut self, command: CommandId) -> &Addr<CommandActor> {
         let fits = self
             .child
             .as_ref()
@@ -411,13 +407,7 @@ impl NodeActor {
         &self
             .child
             .get_or_insert_with(|| {
-                CommandActor::start(
-                    self.shared.clone(),
-                    &self.arbiter,
-                    self.id,
-                    command,
-                    context.address(),
-                )
+                CommandActor::start(self.shared.clone(), &self.arbiter, self.id, command)
             })
             .address
     }
@@ -462,7 +452,7 @@ impl Actor for NodeActor {
             None => Event::Resumed { down_for_ms: 0 },
         };
         match self.start.row.take() {
-            Some(row) => self.found(*row, Then::Take(first), context),
+            Some(row) => self.found(row, Then::Take(first), context),
             None => self.load(Then::Take(first), context),
         }
     }

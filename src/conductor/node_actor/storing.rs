@@ -36,7 +36,10 @@ impl NodeActor {
         let id = self.id;
         let reading = async move { reader.node(Ident::Id(id)).await };
         let reading = wrap_future::<_, Self>(reading).map(move |read, actor, context| match read {
-            Ok(Some(node)) => actor.found(node, then, context),
+            Ok(Some(node)) => {
+                let node = actor.shared.to_keep(node);
+                actor.found(node, then, context);
+            }
             Ok(None) => {
                 // Removed, or never there: whoever waits in the mailbox is told so by its end.
                 actor.shared.registry.forget(actor.id);
@@ -57,29 +60,32 @@ impl NodeActor {
     }
 
     /// Goes on with what is in the row.
-    pub(super) fn found(&mut self, node: Node, then: Then, context: &mut Context<Self>) {
-        let version = node.version;
+    pub(super) fn found(&mut self, row: Arc<Node>, then: Then, context: &mut Context<Self>) {
+        let version = row.version;
         let down_for_ms = self.untaken.of(version);
         let event = match then {
             Then::Take(Event::Resumed { .. }) => Some(Event::Resumed { down_for_ms }),
             Then::Take(event) => Some(event),
             Then::GoOn => None,
-            Then::Retry { version, event } if version == node.version => event,
+            Then::Retry { version, event } if version == row.version => event,
             // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
             Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
         };
         self.store_down = None;
-        self.stored_version = node.version;
+        self.stored_version = version;
         let held_for = self.held_since.take().map_or(0, |since| {
             i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
         });
         self.untaken.add(version, held_for);
         let seen = self.seen.take();
-        let node = Arc::new(after_trouble_with_the_store(
-            node,
-            seen.as_deref(),
-            held_for,
-        ));
+        let node = match seen {
+            None if held_for == 0 => row,
+            seen => {
+                let row = Arc::unwrap_or_clone(row);
+                let node = after_trouble_with_the_store(row, seen.as_deref(), held_for);
+                self.shared.to_keep(node)
+            }
+        };
         // What was read may be more than this actor knew to be stored.
         let counted = self.counted.take().unwrap_or_else(|| node.clone());
         self.count(&counted, &node);

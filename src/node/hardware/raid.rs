@@ -339,7 +339,7 @@ mod tests {
             assert_eq!(node.hardware.raid_config, made, "{step} {result}");
         }
         record_in_band(&mut node, "delete_configuration", &Value::Null, now);
-        assert!(node.hardware.is_blank());
+        assert!(node.hardware.is_default());
     }
 
     #[test]

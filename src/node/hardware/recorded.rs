@@ -34,13 +34,6 @@ pub struct Hardware {
     pub undo: Option<Undo>,
 }
 
-impl Hardware {
-    /// True if nothing is recorded: then the row holds nothing of it.
-    pub fn is_blank(&self) -> bool {
-        *self == Hardware::default()
-    }
-}
-
 /// From what a machine boots.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootDevice {

@@ -293,7 +293,7 @@ fn a_raid_is_wished_for_and_the_wish_taken_back() {
     let step = world.wants(HardwareRequest::TargetRaid(bad));
     assert_eq!(refusal(&step), "bad_value");
     world.wants(HardwareRequest::TargetRaid(Object::new()));
-    assert!(world.node.hardware.is_blank());
+    assert!(world.node.hardware.is_default());
 }
 
 #[test]

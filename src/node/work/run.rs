@@ -67,12 +67,9 @@ fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String> {
     if let Some(work) = work_of_mut(turn) {
         work.steps = list;
         work.current = 0;
-        let told = result.get(kind.steps_name());
-        work.agent_steps = told.map_or_else(Packed::default, Packed::from);
-        work.hardware_manager_version = result
-            .get("hardware_manager_version")
-            .cloned()
-            .unwrap_or_default();
+        let told = |name| result.get(name).map_or_else(Packed::default, Packed::from);
+        work.agent_steps = told(kind.steps_name());
+        work.hardware_manager_version = told("hardware_manager_version");
     }
     Ok(())
 }
@@ -383,7 +380,7 @@ pub(super) fn uuids_read(mut turn: Turn<'_>, result: Value) -> Step {
     let root = uuid("root uuid");
     let prep = uuid("PReP Boot partition uuid");
     let mode = work.boot_mode;
-    work.partition_uuids = result;
+    work.partition_uuids = (&result).into();
     match mode {
         // The boot record of a whole-disk image boots as it is.
         BootMode::Bios => set_boot_device(turn),

@@ -1,7 +1,6 @@
 //! What is stored of work in progress.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::kind::WorkKind;
 use crate::node::limits::BootMode;
@@ -34,9 +33,9 @@ pub struct Work {
     /// The agent's own steps as it told them, kept for later requests; null until then.
     pub agent_steps: Packed,
     /// Versions of the agent's hardware managers, sent back with each step.
-    pub hardware_manager_version: Value,
+    pub hardware_manager_version: Packed,
     /// What the agent says of the partitions it wrote; null until then.
-    pub partition_uuids: Value,
+    pub partition_uuids: Packed,
     /// It goes on without the ramdisk: all its steps are the driver's or the conductor's.
     #[serde(default)]
     pub is_without_ramdisk: bool,
@@ -174,8 +173,8 @@ impl Work {
             current: 0,
             restarts: 0,
             agent_steps: Packed::default(),
-            hardware_manager_version: Value::Null,
-            partition_uuids: Value::Null,
+            hardware_manager_version: Packed::default(),
+            partition_uuids: Packed::default(),
             is_without_ramdisk: false,
             is_abort_wanted: false,
             rescue_password_hash: None,
