@@ -184,7 +184,8 @@ impl From<&Node> for NodeRow {
 
 impl From<&Node> for NodeOutline {
     fn from(node: &Node) -> NodeOutline {
-        let attributes = &node.attributes;
+        // What is opened in a copy does not stay open in the node.
+        let attributes = &node.attributes.clone();
         NodeOutline {
             id: node.id,
             name: optional(attributes.name.as_ref()),
