@@ -3,6 +3,7 @@
 mod recorded;
 mod scenarios;
 mod server;
+mod thread;
 mod tls;
 
 use std::time::Duration;
