@@ -43,6 +43,14 @@ fn severity_from(name: &str) -> Option<Severity> {
         .find(|severity| severity_name(*severity) == name)
 }
 
+/// A new id in the order of time, so that the index of ids grows at its end and is not written all over.
+fn id_at(at: Timestamp) -> Uuid {
+    let (seconds, ms) = (at.0.div_euclid(1_000), at.0.rem_euclid(1_000));
+    let nanoseconds = u32::try_from(ms * 1_000_000).unwrap_or(0);
+    let at = uuid::Timestamp::from_unix(uuid::NoContext, seconds.unsigned_abs(), nanoseconds);
+    Uuid::new_v7(at)
+}
+
 /// Adds lines, oldest first, and drops what is then too old.
 pub(super) fn add(
     conn: &mut AnyConnection,
@@ -63,8 +71,7 @@ pub(super) fn add(
     for (at, line) in lines {
         number += 1;
         let line = Line {
-            // In the order of time, so that the index of ids grows at its end and is not written all over.
-            id: Uuid::now_v7().to_string(),
+            id: id_at(*at).to_string(),
             node_id: &node_id,
             number,
             happened_at: at.0,
