@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::event::{Entry, Refusal};
 use super::request::Request;
@@ -25,6 +26,7 @@ impl fmt::Display for CommandId {
 
 /// One boot of one agent. Two that differ in any part are not the same instance, and the second knows nothing of what the
 /// first was asked to do.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Instance {
     /// `started_at` of the agent's `/v1/status`, in the agent's own text (seconds since 1970 by the agent's clock).
@@ -171,6 +173,7 @@ impl Finish {
 }
 
 /// One command and everything known of it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Command {
     /// Number within the node.

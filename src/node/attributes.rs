@@ -79,6 +79,24 @@ const fn field(
     }
 }
 
+impl Field {
+    /// What it holds where nothing was set; none for what is never empty.
+    pub fn empty(&self) -> Option<Value> {
+        match self.kind {
+            _ if self.nullable => Some(Value::Null),
+            Kind::Object | Kind::Properties | Kind::NetworkData => Some(Value::Object(Map::new())),
+            Kind::Group => Some(Value::String(String::new())),
+            Kind::Bool => Some(Value::Bool(false)),
+            Kind::Name
+            | Kind::Driver
+            | Kind::Uuid
+            | Kind::Text(_)
+            | Kind::BootMode
+            | Kind::Interface => None,
+        }
+    }
+}
+
 /// Every field operators can set. A new node's `uuid` and a port's fields are not in it.
 pub const FIELDS: &[Field] = &[
     field("name", Kind::Name, CREATE, PATCH, 5, NULL),
@@ -230,13 +248,9 @@ pub fn parse_new(document: &Object, microversion: u16) -> Result<NewNode, Refuse
 pub fn checked(field: &Field, value: &Value) -> Result<Value, Refused> {
     let name = field.name;
     if value.is_null() {
-        return match (field.nullable, field.kind) {
-            (true, _) => Ok(Value::Null),
-            (false, Kind::Object | Kind::Properties | Kind::NetworkData) => {
-                Ok(Value::Object(Map::new()))
-            }
-            (false, Kind::Group) => Ok(Value::String(String::new())),
-            (false, _) => Err(bad(name, "can't be null")),
+        return match field.empty() {
+            Some(Value::Bool(_)) | None => Err(bad(name, "can't be null")),
+            Some(empty) => Ok(empty),
         };
     }
     match field.kind {

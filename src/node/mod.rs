@@ -24,6 +24,7 @@ mod kept;
 mod limits;
 mod manage;
 pub mod masking;
+mod omitted;
 mod outcome;
 mod packed;
 pub mod parts;

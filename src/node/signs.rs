@@ -2,11 +2,13 @@
 //! themselves, because they come often and are small.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::state::{Deadlines, Node};
 use crate::timestamp::Timestamp;
 
 /// When a node's agent was heard, and when waiting ends.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Signs {
     deadlines: Deadlines,
@@ -14,6 +16,7 @@ pub struct Signs {
 }
 
 /// What is known of an agent's life.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Heard {
     last_heartbeat_at: Option<Timestamp>,

@@ -9,12 +9,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use serde_with::skip_serializing_none;
 use uuid::Uuid;
 
 use super::copied::CopyOnChange;
 use super::driver_call::DriverCall;
 use super::hardware::recorded::Hardware;
 use super::kept::Kept;
+use super::omitted::is_default;
 use super::packed::CommonTexts;
 use super::parts::Part;
 use super::portgroups::Portgroup;
@@ -62,6 +64,7 @@ impl fmt::Display for PortId {
 pub type Object = Map<String, Value>;
 
 /// A node with all that belongs to it.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Node {
     /// Its UUID.
@@ -87,7 +90,7 @@ pub struct Node {
     #[serde(skip)]
     pub volume_targets: Vec<Part<VolumeTarget>>,
     /// What it can do, in alphabetical order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub traits: Vec<String>,
     /// The allocation that has taken it.
     #[serde(default)]
@@ -121,7 +124,7 @@ pub struct Node {
     /// When waiting ends.
     pub deadlines: Deadlines,
     /// When it was last inspected.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub inspection: Inspection,
     /// Why the conductor gave up on carrying this node's events, if it did.
     pub quarantine: Option<String>,
@@ -265,6 +268,7 @@ impl Node {
 }
 
 /// What operators set on a node. Field names are those of the wire.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attributes {
@@ -273,12 +277,16 @@ pub struct Attributes {
     /// Hardware type, for example `fake-hardware`.
     pub driver: String,
     /// How the driver reaches the machine; holds credentials.
+    #[serde(skip_serializing_if = "is_default")]
     pub driver_info: Object,
     /// What the machine is: `cpu_arch`, `capabilities`, `root_device`, ...
+    #[serde(skip_serializing_if = "is_default")]
     pub properties: Object,
     /// Free for the operator.
+    #[serde(skip_serializing_if = "is_default")]
     pub extra: Object,
     /// What to deploy: `image_source`, checksum, `configdrive`, ...
+    #[serde(skip_serializing_if = "is_default")]
     pub instance_info: Object,
     /// UUID of the instance on it; unique.
     pub instance_uuid: Option<String>,
@@ -289,6 +297,7 @@ pub struct Attributes {
     /// Class for scheduling.
     pub resource_class: Option<String>,
     /// Which group of conductors may own it.
+    #[serde(skip_serializing_if = "is_default")]
     pub conductor_group: String,
     /// Overrides the global setting.
     pub automated_clean: Option<bool>,
@@ -299,12 +308,15 @@ pub struct Attributes {
     /// Free text, at most 4096 characters.
     pub description: Option<String>,
     /// Static network configuration for the ramdisk.
+    #[serde(skip_serializing_if = "is_default")]
     pub network_data: Object,
     /// Not to be undeployed or deleted.
+    #[serde(skip_serializing_if = "is_default")]
     pub protected: bool,
     /// Why it is protected.
     pub protected_reason: Option<String>,
     /// Not to be used again.
+    #[serde(skip_serializing_if = "is_default")]
     pub retired: bool,
     /// Why it is retired.
     pub retired_reason: Option<String>,
@@ -313,16 +325,19 @@ pub struct Attributes {
     /// The node it is a part of.
     pub parent_node: Option<String>,
     /// The machine must never be powered off.
+    #[serde(skip_serializing_if = "is_default")]
     pub disable_power_off: bool,
     /// `bios` or `uefi`, as last known.
     pub boot_mode: Option<String>,
     /// Whether secure boot is on, as last known.
     pub secure_boot: Option<bool>,
     /// Interface implementation by kind (`boot`, `deploy`, ...).
+    #[serde(skip_serializing_if = "is_default")]
     pub interfaces: BTreeMap<String, String>,
 }
 
 /// A network port of a node.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Port {
     /// Its UUID.
@@ -336,14 +351,18 @@ pub struct Port {
     /// Unique name.
     pub name: Option<String>,
     /// Whether it may boot from the network.
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub pxe_enabled: bool,
     /// Free for the operator.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub extra: Object,
     /// Which switch port it is plugged into.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub local_link_connection: Object,
     /// Name of the physical network.
     pub physical_network: Option<String>,
     /// Whether it is a Smart NIC.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_smartnic: bool,
     /// Free text.
     pub description: Option<String>,
@@ -354,13 +373,17 @@ pub struct Port {
     /// The port group it is in.
     pub portgroup_uuid: Option<Uuid>,
     /// Whether it may be put into groups that are made for it.
-    #[serde(default = "yes")]
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
     pub available_for_dynamic_portgroup: bool,
 }
 
-/// For fields that older rows don't have.
+/// What a field is that is left out.
 fn yes() -> bool {
     true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl Port {
@@ -387,6 +410,7 @@ impl Port {
 }
 
 /// That and why a person works on the machine.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Maintenance {
     /// In the words of whoever set it.
@@ -501,6 +525,7 @@ impl Provision {
 }
 
 /// When a node was last inspected.
+#[skip_serializing_none]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inspection {
     /// When it was asked for.
@@ -510,6 +535,7 @@ pub struct Inspection {
 }
 
 /// The agent that was given a token: from its first lookup to the next power cycle the conductor orders.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// From this and the conductor's key the token is computed; the token itself is never stored.
@@ -559,6 +585,7 @@ impl Session {
 }
 
 /// When waiting ends: one absolute time per kind of waiting.
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Deadlines {
     /// The agent must have shown a sign of life by then (the first one, or the next one).
@@ -570,11 +597,11 @@ pub struct Deadlines {
     /// Time to look again at something that makes no noise, such as a machine going off.
     pub look: Option<Timestamp>,
     /// How often signs of life have moved `liveness` since it was armed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub refreshed: u32,
     /// By how many milliseconds all of them were moved, while `liveness` is armed, because the conductor was away or could not store
     /// anything.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub moved_ms: i64,
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::omitted::is_default;
 use super::state::Object;
 pub use crate::command::StepsOf;
 
@@ -20,19 +21,19 @@ pub struct WorkStep {
     /// Higher ones come first; 0 is only carried out when somebody asks for it.
     pub priority: i64,
     /// Arguments.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub args: Object,
     /// The machine must be rebooted into the ramdisk after it.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub reboot_requested: bool,
     /// Carried out by the driver, not by the agent.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_out_of_band: bool,
     /// An abort has to wait for its end.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_not_abortable: bool,
     /// It needs no ramdisk on the machine.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub needs_no_ramdisk: bool,
 }
 

@@ -17,10 +17,11 @@ use crate::timestamp::Timestamp;
 
 /// The form in which nodes are written.
 ///
-/// 1: deploys were the only work there was, and stood under `deploying`. The node's own type reads both.
-pub(super) const NODE_FORM: u32 = 2;
-/// The form in which ports are written.
-pub(super) const PORT_FORM: u32 = 1;
+/// 1: deploys were the only work there was, and stood under `deploying`. 2: what is empty or as usual was written out. The node's own
+/// type reads all.
+pub(super) const NODE_FORM: u32 = 3;
+/// The form in which ports are written. 1: what is empty or as usual was written out.
+pub(super) const PORT_FORM: u32 = 2;
 
 #[derive(Serialize)]
 struct Written<'a, T> {

@@ -168,6 +168,7 @@ fn actions_do_what_they_are_named_after() {
             {"op": "extend-port-attribute", "args": [Uuid::from_u128(3 << 64), "/extra/tags", "x"]},
             {"op": "set-port-attribute", "args": [Uuid::from_u128(3 << 64), "physical_network", "net-1"]},
             {"op": "del-port-attribute", "args": ["52:54:00:aa:00:01", "/extra/client-id"]},
+            {"op": "set-plugin-data", "args": {"path": "a.d", "value": ["{node.protected}", "{node.maintenance}", "{node.network_data}", "{node.conductor_group}"]}},
             {"op": "log", "args": {"msg": "{node.driver_info[redfish_password]} {inventory[bmc_password]}", "level": "error"}},
         ]),
     )]);
@@ -184,7 +185,10 @@ fn actions_do_what_they_are_named_after() {
     );
     assert_eq!(node.traits, ["CUSTOM_4_CPUS"]);
     let data = &step.inventory.as_ref().unwrap()["plugin_data"];
-    assert_eq!(data["a"], json!({"b": "eth1", "c": [1]}));
+    assert_eq!(
+        data["a"],
+        json!({"b": "eth1", "c": [1], "d": [false, false, {}, ""]})
+    );
     assert_eq!(data["root_disk"], json!({"name": "/dev/sda"}));
     let port = node
         .ports

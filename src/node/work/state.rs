@@ -1,9 +1,11 @@
 //! What is stored of work in progress.
 
 use serde::{Deserialize, Serialize};
+use serde_with::skip_serializing_none;
 
 use super::kind::WorkKind;
 use crate::node::limits::BootMode;
+use crate::node::omitted::is_default;
 use crate::node::packed::Packed;
 use crate::node::provision::ProvisionState;
 use crate::node::queues::QueueKind;
@@ -11,6 +13,7 @@ use crate::node::steps::WorkStep;
 use crate::timestamp::Timestamp;
 
 /// Work in progress: a deploy, a cleaning, an inspection, ...
+#[skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// What it is to come to.
@@ -23,24 +26,31 @@ pub struct Work {
     /// How the machine is to boot.
     pub boot_mode: BootMode,
     /// The steps that were asked for; with a deploy on top of the usual ones.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub wanted_steps: Vec<WorkStep>,
     /// The whole list; empty until it is known.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub steps: Vec<WorkStep>,
     /// Which entry of `steps` is being carried out.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub current: usize,
     /// How often it was begun anew because the agent was lost.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub restarts: u32,
     /// The agent's own steps as it told them, kept for later requests; null until then.
+    #[serde(default, skip_serializing_if = "Packed::is_null")]
     pub agent_steps: Packed,
     /// Versions of the agent's hardware managers, sent back with each step.
+    #[serde(default, skip_serializing_if = "Packed::is_null")]
     pub hardware_manager_version: Packed,
     /// What the agent says of the partitions it wrote; null until then.
+    #[serde(default, skip_serializing_if = "Packed::is_null")]
     pub partition_uuids: Packed,
     /// It goes on without the ramdisk: all its steps are the driver's or the conductor's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_without_ramdisk: bool,
     /// Somebody asked to abort it during a step that can't be interrupted: it ends after that step.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub is_abort_wanted: bool,
     /// For a rescue: the salted hash of the password, as the agent writes it into its password file.
     #[serde(default)]

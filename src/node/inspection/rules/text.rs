@@ -11,6 +11,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::Inspected;
+use crate::node::attributes::FIELDS;
 use crate::node::masking::{STARS, looks_secret, masked_value};
 use crate::node::state::{Node, Object};
 
@@ -223,8 +224,15 @@ fn described(node: &Node) -> Value {
                 json!(node.power.state.map(|state| state.name())),
             ),
             ("traits", json!(node.traits)),
+            ("maintenance", json!(node.maintenance.is_some())),
+            ("console_enabled", json!(node.hardware.console_enabled)),
         ] {
             fields.insert(name.to_owned(), value);
+        }
+        for field in FIELDS {
+            if let Some(empty) = field.empty() {
+                fields.entry(field.name).or_insert(empty);
+            }
         }
     }
     fields
