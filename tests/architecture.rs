@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// What each part of `src/` may use: other parts of the crate, and libraries. Parts that are not listed are the outermost ones
 /// (`main`, `cli`, `serve`, `demo`, `bench`) and may use everything.
 fn rules() -> BTreeMap<&'static str, (Vec<&'static str>, Vec<&'static str>)> {
-    let data = ["serde", "serde_json", "uuid"];
+    let data = ["serde", "serde_json", "serde_with", "thin_vec", "uuid"];
     let with = |more: &[&'static str]| {
         let mut all = data.to_vec();
         all.extend_from_slice(more);

@@ -88,9 +88,13 @@ impl Handler<Hear> for Fragile {
 }
 
 /// Passes on what the supervisor tells.
-struct Report(mpsc::UnboundedSender<String>);
+struct Report(mpsc::UnboundedSender<String>, Intensity);
 
 impl Watcher for Report {
+    fn intensity(&self) -> Intensity {
+        self.1
+    }
+
     fn restarted(&self, cause: &str) {
         let _ = self.0.send(format!("restarted: {cause}"));
     }
@@ -116,12 +120,12 @@ fn stage(counts: Counts, restarts_max: usize) -> Stage {
         window: Duration::from_secs(60),
     };
     let shared = counts.clone();
-    let actor = start(&arbiter.handle(), 16, intensity, move |_| {
+    let actor = start(&arbiter.handle(), 16, move |_| {
         let actor = Fragile {
             counts: shared,
             heard: 0,
         };
-        (actor, Report(sender))
+        (actor, Report(sender, intensity))
     });
     Stage {
         actor,
@@ -211,20 +215,20 @@ async fn an_actor_that_breaks_all_the_time_does_not_starve_its_neighbour() {
         ..Counts::default()
     });
     let shared = breaking.clone();
-    let report = Report(sender.clone());
-    let _broken = start(&arbiter.handle(), 16, intensity, move |_| {
+    let report = Report(sender.clone(), intensity);
+    let _broken = start(&arbiter.handle(), 16, move |_| {
         let actor = Fragile {
             counts: shared,
             heard: 0,
         };
         (actor, report)
     });
-    let neighbour = start(&arbiter.handle(), 16, intensity, move |_| {
+    let neighbour = start(&arbiter.handle(), 16, move |_| {
         let actor = Fragile {
             counts: Arc::default(),
             heard: 0,
         };
-        (actor, Report(sender))
+        (actor, Report(sender, intensity))
     });
     for expected in 1..=100 {
         assert_eq!(hear(&neighbour).await, Some(expected));

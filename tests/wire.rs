@@ -253,7 +253,8 @@ fn with_steps(mut node: Node, told: &Value) -> Node {
         &agent_steps(StepsOf::Deploy, told).unwrap(),
         &[],
     )
-    .unwrap();
+    .unwrap()
+    .into();
     deploy.agent_steps = (&told["deploy_steps"]).into();
     deploy.hardware_manager_version = (&told["hardware_manager_version"]).into();
     node

@@ -25,7 +25,7 @@ pub fn node(number: u64, now: Timestamp) -> Node {
     let mut node = waiting_for(number, WorkPhase::Pausing { until }, now);
     node.deadlines.look = Some(until);
     if let Provision::Working(work) = &mut node.provision {
-        work.steps = core_steps();
+        work.steps = core_steps().into();
         work.agent_steps = (&steps_of_an_agent()).into();
     }
     node

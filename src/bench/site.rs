@@ -100,7 +100,8 @@ pub fn writing(number: u64, callback_url: &str, now: Timestamp) -> Node {
         WorkStep::named("deploy", "prepare_instance_boot", 60),
         WorkStep::named("deploy", "tear_down_agent", 40),
         WorkStep::named("deploy", "boot_instance", 20),
-    ];
+    ]
+    .into();
     deploy.agent_steps = (&crate::demo::deploy_steps_offered()).into();
     deploy.hardware_manager_version = (&json!({"generic_hardware_manager": "1.2"})).into();
     node.provision = Provision::Working(deploy.into());

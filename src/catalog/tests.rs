@@ -211,13 +211,15 @@ fn each_node_that_does_not_fit_is_told_with_its_reason() {
             node.attributes.resource_class = Some("small".to_owned())
         }),
         node(3, |node| node.provision = Provision::Active),
-        node(4, |node| node.maintenance = Some(Maintenance::default())),
+        node(4, |node| {
+            node.maintenance = Some(Maintenance::default().into())
+        }),
         node(5, |node| {
             node.attributes.instance_uuid = Some("i-5".to_owned())
         }),
         node(6, |node| node.power.state = None),
         node(7, |_| {}),
-        node(8, |node| node.traits = vec!["CUSTOM_A".to_owned()]),
+        node(8, |node| node.traits = vec!["CUSTOM_A".to_owned()].into()),
     ];
     let picky = wish(|is| {
         is.traits = vec!["CUSTOM_A".to_owned()];

@@ -18,7 +18,7 @@ use actix::{
 use futures_util::FutureExt as _;
 use uuid::Uuid;
 
-use super::supervise::{self, Watcher, message_of};
+use super::supervise::{self, Intensity, Watcher, message_of};
 use super::{Conductor, DeliverError};
 use crate::catalog::allocation::{choose, demand};
 use crate::catalog::{Allocation, AllocationState, Record};
@@ -73,19 +73,24 @@ impl Allocator {
     pub(super) fn start(conductor: Conductor) -> actix::Addr<Allocator> {
         let arbiter = conductor.arbiters[0].handle();
         let intensity = conductor.shared.settings.intensity;
-        supervise::start(&arbiter, LOOKS_MAX, intensity, move |_| {
+        supervise::start(&arbiter, LOOKS_MAX, move |_| {
             let allocator = Allocator {
                 conductor,
                 pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
             };
-            (allocator, Log)
+            (allocator, Log(intensity))
         })
     }
 }
 
-struct Log;
+/// Tells of its troubles, of which so many are too many.
+struct Log(Intensity);
 
 impl Watcher for Log {
+    fn intensity(&self) -> Intensity {
+        self.0
+    }
+
     fn restarted(&self, cause: &str) {
         tracing::error!(cause, "the allocator panicked and is restarted");
     }

@@ -15,7 +15,7 @@ use actix::{
 use super::calls::{Kind, Turn};
 use super::measure;
 use super::shared::{OneMore, Shared};
-use super::supervise::{self, Watcher};
+use super::supervise::{self, Intensity, Watcher};
 use crate::agent::{Target, command_body};
 use crate::command::{self, CommandId, Effect, Pace, Phase, PostAnswer, Refusal, Unreadable};
 use crate::node::{Event, Node, NodeId};
@@ -90,8 +90,7 @@ impl CommandActor {
             node,
             command,
         };
-        let intensity = shared.settings.intensity;
-        let address = supervise::start(arbiter, 8, intensity, move |_| {
+        let address = supervise::start(arbiter, 8, move |_| {
             let actor = CommandActor {
                 _in_progress: shared.calls.begin(),
                 shared,
@@ -321,6 +320,10 @@ struct CommandWatcher {
 }
 
 impl Watcher for CommandWatcher {
+    fn intensity(&self) -> Intensity {
+        self.shared.settings.intensity
+    }
+
     fn restarted(&self, cause: &str) {
         measure::restarted(&self.shared.metrics, "command");
         tracing::error!(node.id = %self.node, command.id = %self.command, cause, "a command's actor panicked and is restarted");

@@ -161,7 +161,7 @@ impl Conductor {
             registry,
             overload: Overload::default(),
             hurry: watch::Sender::new(false),
-            texts: Mutex::default(),
+            common: Mutex::default(),
             draining: AtomicBool::new(false),
             unanswered: AtomicUsize::new(0),
             unsettled: Arc::default(),

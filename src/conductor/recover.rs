@@ -51,7 +51,7 @@ fn start(shared: &Arc<Shared>, node: Arc<Node>, down_for_ms: i64, recovery: &Arc
         quarantine: None,
         // Nobody can have been heard yet, so it is as it was read.
         row: Some(node),
-        coming_back: Some(ComingBack(recovery.clone())),
+        _coming_back: Some(ComingBack(recovery.clone())),
     };
     shared.registry.start(shared, id, start);
 }

@@ -123,7 +123,8 @@ impl Registry {
         self.lock().clear();
     }
 
-    fn arbiter(&self, id: NodeId) -> &ArbiterHandle {
+    /// The thread of the node's actor and its child.
+    pub(super) fn arbiter(&self, id: NodeId) -> &ArbiterHandle {
         let spread = usize::try_from(id.0.as_u128() % self.arbiters.len() as u128).unwrap_or(0);
         &self.arbiters[spread]
     }

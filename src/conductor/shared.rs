@@ -16,7 +16,7 @@ use crate::agent::AgentClient;
 use crate::clock::Clock;
 use crate::driver::Drivers;
 use crate::node::queues::Claims;
-use crate::node::{CommonTexts, Limits, Node, NodeId, Waiting, waiting};
+use crate::node::{Common, Limits, Node, NodeId, Waiting, waiting};
 use crate::observe::metrics::Metrics;
 use crate::store::{Reader, Writer};
 
@@ -76,8 +76,8 @@ pub(super) struct Shared {
     pub(super) overload: Overload,
     /// True when the conductor is about to stop: nobody waits for busy nodes any more.
     pub(super) hurry: watch::Sender<bool>,
-    /// What many agents told.
-    pub(super) texts: Mutex<CommonTexts>,
+    /// What many nodes have alike.
+    pub(super) common: Mutex<Common>,
     /// Set when the conductor is about to stop: agents are not asked anything new.
     pub(super) draining: AtomicBool,
     /// Commands that were sent and whose answer is not stored yet.
@@ -97,10 +97,10 @@ impl Shared {
     /// The node as an actor keeps it: nothing of it is other than it was, and it takes as little memory as can be.
     pub(super) fn to_keep(&self, mut node: Node) -> Arc<Node> {
         node.fold();
-        if !node.has_shared_texts() {
+        if !node.has_shared() {
             // Whatever a panic leaves there is as good as any.
-            let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
-            node.share_texts(&mut texts);
+            let mut common = self.common.lock().unwrap_or_else(PoisonError::into_inner);
+            node.share(&mut common);
         }
         Arc::new(node)
     }

@@ -3,7 +3,7 @@
 //! actix itself catches nothing: a panic in a handler, a timer, a spawned future or `started` ends the actor for good and closes
 //! its address. Here the actor's context is polled inside `catch_unwind`; after a panic it is restarted on the same struct, with
 //! its mailbox and addresses alive, after a growing pause. More than [`Intensity::restarts_max`] restarts within
-//! [`Intensity::window`] are too many: the actor ends and whoever started it is told why.
+//! [`Intensity::window`] are too many: the actor ends and its watcher is told why.
 //!
 //! An actor that ends itself with `ctx.stop()` has ended on purpose and is not restarted. Since a panic may come from anywhere,
 //! actors keep `stopping` and `stopped` empty, and `started` must bring back everything they know.
@@ -31,6 +31,8 @@ pub struct Intensity {
 
 /// What is told about a supervised actor's troubles.
 pub trait Watcher: 'static {
+    /// How many restarts are too many.
+    fn intensity(&self) -> Intensity;
     /// It panicked and will be restarted.
     fn restarted(&self, cause: &str);
     /// It panicked too often and has ended; `cause` is the last panic's message.
@@ -41,7 +43,6 @@ pub trait Watcher: 'static {
 pub fn start<A, W>(
     arbiter: &ArbiterHandle,
     capacity: usize,
-    intensity: Intensity,
     make: impl FnOnce(&mut Context<A>) -> (A, W) + Send + 'static,
 ) -> Addr<A>
 where
@@ -55,7 +56,6 @@ where
         actix_rt::spawn(SupervisedActor {
             future: context.into_future(actor),
             watcher,
-            intensity,
             troubles: None,
         });
     });
@@ -68,7 +68,6 @@ where
 {
     future: ContextFut<A, Context<A>>,
     watcher: W,
-    intensity: Intensity,
     /// Those it had, if any.
     troubles: Option<Box<Troubles>>,
 }
@@ -143,18 +142,22 @@ where
     /// Plans the restart; false when there were too many.
     fn pause_or_give_up(&mut self, cause: &str) -> bool {
         let now = Instant::now();
+        let Intensity {
+            restarts_max,
+            window,
+        } = self.watcher.intensity();
         let troubles = self.troubles.get_or_insert_with(Troubles::none);
         while troubles
             .recent
             .front()
-            .is_some_and(|earliest| now.duration_since(*earliest) > self.intensity.window)
+            .is_some_and(|earliest| now.duration_since(*earliest) > window)
         {
             troubles.recent.pop_front();
         }
         if troubles.recent.is_empty() {
             troubles.pauses.reset();
         }
-        if troubles.recent.len() >= self.intensity.restarts_max {
+        if troubles.recent.len() >= restarts_max {
             self.watcher.gave_up(cause);
             return false;
         }

@@ -46,7 +46,7 @@ pub async fn create(request: &Request) -> Result<Reply, Error> {
         node.provision = Provision::Available;
     }
     if new.maintenance {
-        node.maintenance = Some(Maintenance::default());
+        node.maintenance = Some(Maintenance::default().into());
     }
     let node = request.api.conductor.create(node).await?;
     Ok(Reply::Created {

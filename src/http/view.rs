@@ -559,10 +559,13 @@ mod tests {
             assert_eq!(shown[name], Value::Null, "{name}");
         }
         of.provision = Provision::Verifying;
-        of.maintenance = Some(Maintenance {
-            reason: Some("r".into()),
-            fault: None,
-        });
+        of.maintenance = Some(
+            Maintenance {
+                reason: Some("r".into()),
+                fault: None,
+            }
+            .into(),
+        );
         let shown = seen(110, &of);
         assert_eq!(shown["reservation"], "c-1");
         assert_eq!(shown["target_provision_state"], "manageable");

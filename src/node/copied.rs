@@ -9,6 +9,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Debug, Clone, Default)]
 pub struct CopyOnChange<T>(Arc<T>);
 
+impl<T> CopyOnChange<T> {
+    /// What the copies have in common.
+    pub(super) fn whole(&self) -> &Arc<T> {
+        &self.0
+    }
+
+    /// The same, to be put in the place of another that is equal.
+    pub(super) fn whole_mut(&mut self) -> &mut Arc<T> {
+        &mut self.0
+    }
+}
+
 impl<T> Deref for CopyOnChange<T> {
     type Target = T;
 

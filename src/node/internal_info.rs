@@ -202,7 +202,7 @@ mod tests {
         });
         let mut work = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Bios, Vec::new());
         work.phase = WorkPhase::InBandStep;
-        work.steps = core_steps();
+        work.steps = core_steps().into();
         let told = json!({"A": [{"interface": "raid", "step": "x", "priority": 0}, {"step": "no interface"}]});
         work.agent_steps = (&told).into();
         work.hardware_manager_version = (&json!({"A": "1"})).into();

@@ -12,18 +12,15 @@ use serde_json::value::{RawValue, to_raw_value};
 /// changed. Reads, compares and is written as the value itself.
 #[derive(Debug, Clone)]
 pub struct Kept<T> {
-    /// The value, if it is newer than the text.
-    new: Option<Arc<T>>,
-    /// None for the default value.
+    /// None for the default value, and while the value is newer than it.
     text: Option<Arc<RawValue>>,
-    /// What the text says, if somebody looked.
+    /// The value, if somebody looked or it is newer than the text.
     open: OnceLock<Arc<T>>,
 }
 
 impl<T> Default for Kept<T> {
     fn default() -> Kept<T> {
         Kept {
-            new: None,
             text: None,
             open: OnceLock::new(),
         }
@@ -33,32 +30,26 @@ impl<T> Default for Kept<T> {
 impl<T> Kept<T> {
     /// True while nobody has looked into it since it was folded.
     pub fn is_folded(&self) -> bool {
-        self.opened().is_none()
-    }
-
-    fn opened(&self) -> Option<&Arc<T>> {
-        self.new.as_ref().or_else(|| self.open.get())
+        self.open.get().is_none()
     }
 }
 
 impl<T: DeserializeOwned + Default + PartialEq> Kept<T> {
     /// True for the default value.
     pub fn is_default(&self) -> bool {
-        match &self.new {
-            Some(new) => **new == T::default(),
-            None => self.text.is_none(),
-        }
+        self.text.is_none() && self.open.get().is_none_or(|open| **open == T::default())
     }
 }
 
 impl<T: Serialize + DeserializeOwned + Default + PartialEq> Kept<T> {
     /// Lets go of the open form.
     pub fn fold(&mut self) {
-        if let Some(new) = &self.new {
-            let is_default = **new == T::default();
-            self.text = if is_default { None } else { text_of(&**new) };
-            if is_default || self.text.is_some() {
-                self.new = None;
+        if let (None, Some(open)) = (&self.text, self.open.get())
+            && **open != T::default()
+        {
+            self.text = text_of(&**open);
+            if self.text.is_none() {
+                return;
             }
         }
         self.open = OnceLock::new();
@@ -82,10 +73,7 @@ impl<T: DeserializeOwned + Default> Deref for Kept<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        match &self.new {
-            Some(new) => new,
-            None => self.open.get_or_init(|| read(self.text.as_ref())),
-        }
+        self.open.get_or_init(|| read(self.text.as_ref()))
     }
 }
 
@@ -93,30 +81,34 @@ impl<T: DeserializeOwned + Default> Deref for Kept<T> {
 /// whoever changes something.
 impl<T: DeserializeOwned + Default + Clone> DerefMut for Kept<T> {
     fn deref_mut(&mut self) -> &mut T {
-        let value = self.new.take().or_else(|| self.open.take());
-        let value = value.unwrap_or_else(|| read(self.text.as_ref()));
-        self.text = None;
-        Arc::make_mut(self.new.insert(value))
+        let text = self.text.take();
+        self.open.get_or_init(|| read(text.as_ref()));
+        // It was just opened, so there is never need of another.
+        let open = self.open.get_mut();
+        Arc::make_mut(open.unwrap_or_else(|| Box::leak(Box::default())))
     }
 }
 
 impl<T> From<T> for Kept<T> {
     fn from(value: T) -> Kept<T> {
         Kept {
-            new: Some(Arc::new(value)),
-            ..Kept::default()
+            text: None,
+            open: OnceLock::from(Arc::new(value)),
         }
     }
 }
 
 impl<T: DeserializeOwned + Default + PartialEq> PartialEq for Kept<T> {
     fn eq(&self, other: &Kept<T>) -> bool {
-        match (&self.new, &other.new) {
-            (None, None) => match (&self.text, &other.text) {
-                (Some(text), Some(other)) => Arc::ptr_eq(text, other) || text.get() == other.get(),
-                (text, other) => text.is_none() && other.is_none(),
+        match (&self.text, &other.text) {
+            (Some(text), Some(other)) => Arc::ptr_eq(text, other) || text.get() == other.get(),
+            (None, None) => match (self.open.get(), other.open.get()) {
+                (Some(open), Some(other)) => Arc::ptr_eq(open, other) || open == other,
+                (open, other) => [open, other]
+                    .into_iter()
+                    .flatten()
+                    .all(|open| **open == T::default()),
             },
-            (Some(new), Some(other)) => Arc::ptr_eq(new, other) || new == other,
             _ => **self == **other,
         }
     }
@@ -124,9 +116,9 @@ impl<T: DeserializeOwned + Default + PartialEq> PartialEq for Kept<T> {
 
 impl<T: Serialize + DeserializeOwned + Default> Serialize for Kept<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match (&self.new, &self.text) {
-            (None, Some(text)) => text.serialize(serializer),
-            _ => (**self).serialize(serializer),
+        match &self.text {
+            Some(text) => text.serialize(serializer),
+            None => (**self).serialize(serializer),
         }
     }
 }
@@ -149,7 +141,7 @@ mod tests {
     }
 
     fn open_of<T>(kept: &Kept<T>) -> *const T {
-        Arc::as_ptr(kept.opened().unwrap())
+        Arc::as_ptr(kept.open.get().unwrap())
     }
 
     #[test]

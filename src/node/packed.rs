@@ -1,15 +1,12 @@
 //! JSON that is kept for later and hardly ever looked into: as text it takes a tenth of the memory.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// So many texts may be known before it is worth a look which of them are gone.
-const ROOM_LEAST: usize = 64;
+use super::common::is_shared;
 
 /// A JSON value, kept as text, which copies have in common. Is written and read as the value itself.
 #[derive(Debug, Clone, Default)]
@@ -29,16 +26,14 @@ impl Packed {
         self.0.is_none()
     }
 
-    /// From now on it has its text in common with those that were shared before and are the same.
-    pub fn share(&mut self, common: &mut CommonTexts) {
-        if let Some(text) = &mut self.0 {
-            common.share(text);
-        }
+    /// The text itself, to be shared.
+    pub(super) fn text_mut(&mut self) -> Option<&mut Arc<RawValue>> {
+        self.0.as_mut()
     }
 
-    /// True once it was shared, and where there is nothing to share.
+    /// True once its text was shared, and where there is nothing to share.
     pub fn is_shared(&self) -> bool {
-        self.0.as_ref().is_none_or(|text| Arc::weak_count(text) > 0)
+        self.0.as_ref().is_none_or(is_shared)
     }
 
     fn text(&self) -> Option<&str> {
@@ -76,32 +71,6 @@ impl<'de> Deserialize<'de> for Packed {
     }
 }
 
-/// Texts that many nodes have: agents that run the same ramdisk tell the same of their steps. Forgets what no node has any more.
-#[derive(Debug, Default)]
-pub struct CommonTexts {
-    /// By what their content hashes to.
-    known: HashMap<u64, Weak<RawValue>>,
-    /// How many there may be before those that are gone are forgotten.
-    room: usize,
-}
-
-impl CommonTexts {
-    fn share(&mut self, text: &mut Arc<RawValue>) {
-        let mut hasher = DefaultHasher::new();
-        text.get().hash(&mut hasher);
-        let place = hasher.finish();
-        match self.known.get(&place).and_then(Weak::upgrade) {
-            Some(known) if known.get() == text.get() => return *text = known,
-            _ => {}
-        }
-        if self.known.len() >= self.room {
-            self.known.retain(|_, known| known.strong_count() > 0);
-            self.room = (self.known.len() * 2).max(ROOM_LEAST);
-        }
-        self.known.insert(place, Arc::downgrade(text));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,30 +90,5 @@ mod tests {
             assert_eq!(serde_json::from_value::<Packed>(value).unwrap(), packed);
         }
         assert_eq!(Packed::default().unpack(), Value::Null);
-    }
-
-    #[test]
-    fn the_same_text_is_kept_once_and_no_longer_than_somebody_has_it() {
-        let mut common = CommonTexts::default();
-        let mut shared = |value: &Value| {
-            let mut packed = Packed::from(value);
-            assert!(!packed.is_shared());
-            packed.share(&mut common);
-            assert!(packed.is_shared());
-            assert_eq!(packed.unpack(), *value);
-            packed.0.unwrap()
-        };
-        let (one, same, other) = (
-            shared(&json!([1])),
-            shared(&json!([1])),
-            shared(&json!([2])),
-        );
-        assert!(Arc::ptr_eq(&one, &same) && !Arc::ptr_eq(&one, &other));
-        for number in 0..10 * ROOM_LEAST {
-            shared(&json!({"number": number}));
-        }
-        assert!(Arc::ptr_eq(&one, &shared(&json!([1]))));
-        assert!(common.known.len() <= ROOM_LEAST);
-        assert!(Packed::default().is_shared());
     }
 }

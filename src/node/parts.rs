@@ -6,6 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use thin_vec::ThinVec;
 use uuid::Uuid;
 
 use super::effect::Step;
@@ -41,10 +42,10 @@ pub trait PartKind:
     const FIELDS: &'static [Field];
 
     /// The node's parts of this kind.
-    fn of(node: &Node) -> &Vec<Part<Self>>;
+    fn of(node: &Node) -> &ThinVec<Part<Self>>;
 
     /// The same, to be changed.
-    fn of_mut(node: &mut Node) -> &mut Vec<Part<Self>>;
+    fn of_mut(node: &mut Node) -> &mut ThinVec<Part<Self>>;
 
     /// The event that asks the node for a change.
     fn event(change: PartChange<Self>) -> Event;

@@ -3,6 +3,7 @@
 //! Pure. The rules about when one may change are here; how a change is carried out is in `parts`.
 
 use serde::{Deserialize, Serialize};
+use thin_vec::ThinVec;
 use uuid::Uuid;
 
 use super::event::Event;
@@ -63,11 +64,11 @@ impl PartKind for Portgroup {
         field("category", 103, Holds::Text(80)),
     ];
 
-    fn of(node: &Node) -> &Vec<Part<Portgroup>> {
+    fn of(node: &Node) -> &ThinVec<Part<Portgroup>> {
         &node.portgroups
     }
 
-    fn of_mut(node: &mut Node) -> &mut Vec<Part<Portgroup>> {
+    fn of_mut(node: &mut Node) -> &mut ThinVec<Part<Portgroup>> {
         &mut node.portgroups
     }
 

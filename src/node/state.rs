@@ -10,14 +10,15 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use serde_with::skip_serializing_none;
+use thin_vec::ThinVec;
 use uuid::Uuid;
 
+use super::common::Common;
 use super::copied::CopyOnChange;
 use super::driver_call::DriverCall;
 use super::hardware::recorded::Hardware;
 use super::kept::Kept;
 use super::omitted::is_default;
-use super::packed::CommonTexts;
 use super::parts::Part;
 use super::portgroups::Portgroup;
 use super::provision::ProvisionState;
@@ -82,21 +83,21 @@ pub struct Node {
     pub ports: Kept<Vec<Port>>,
     /// Its port groups; kept in rows of their own, as the two after them.
     #[serde(skip)]
-    pub portgroups: Vec<Part<Portgroup>>,
+    pub portgroups: ThinVec<Part<Portgroup>>,
     /// What it is known by to storage systems.
     #[serde(skip)]
-    pub volume_connectors: Vec<Part<VolumeConnector>>,
+    pub volume_connectors: ThinVec<Part<VolumeConnector>>,
     /// Volumes for it.
     #[serde(skip)]
-    pub volume_targets: Vec<Part<VolumeTarget>>,
+    pub volume_targets: ThinVec<Part<VolumeTarget>>,
     /// What it can do, in alphabetical order.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub traits: Vec<String>,
+    pub traits: ThinVec<String>,
     /// The allocation that has taken it.
     #[serde(default)]
     pub allocation: Option<Uuid>,
     /// Set when a person works on the machine.
-    pub maintenance: Option<Maintenance>,
+    pub maintenance: Option<Box<Maintenance>>,
     /// Why the last operation failed, in words for an operator; none while new work runs.
     pub last_error: Option<String>,
     /// What is known and wanted of its power.
@@ -140,10 +141,10 @@ impl Node {
             updated_at: None,
             attributes: attributes.into(),
             ports: Kept::default(),
-            traits: Vec::new(),
-            portgroups: Vec::new(),
-            volume_connectors: Vec::new(),
-            volume_targets: Vec::new(),
+            traits: ThinVec::new(),
+            portgroups: ThinVec::new(),
+            volume_connectors: ThinVec::new(),
+            volume_targets: ThinVec::new(),
             allocation: None,
             maintenance: None,
             last_error: None,
@@ -246,19 +247,16 @@ impl Node {
         self.hardware.fold();
     }
 
-    /// Has texts in common with other nodes. Nothing of the node changes.
-    pub fn share_texts(&mut self, common: &mut CommonTexts) {
+    /// Has in common with other nodes what is the same. Nothing of the node changes.
+    pub fn share(&mut self, common: &mut Common) {
         if let Provision::Working(work) = &mut self.provision {
-            work.agent_steps.share(common);
-            work.hardware_manager_version.share(common);
+            common.share(work);
         }
     }
 
-    /// True where [`Node::share_texts`] has been, or would find nothing.
-    pub fn has_shared_texts(&self) -> bool {
-        self.work().is_none_or(|work| {
-            work.agent_steps.is_shared() && work.hardware_manager_version.is_shared()
-        })
+    /// True where [`Node::share`] has been, or would find nothing.
+    pub fn has_shared(&self) -> bool {
+        self.work().is_none_or(Work::has_shared)
     }
 
     /// The earliest moment at which something must happen although nobody calls; none when nothing is awaited.

@@ -147,9 +147,9 @@ pub fn check_instance_traits(node: &Node) -> Result<(), Refused> {
 pub(super) fn change(mut turn: Turn<'_>, change: TraitChange) -> Step {
     let whose = format!("node {}", turn.node.id);
     match changed(&whose, &turn.node.traits, change) {
-        Ok(traits) if traits == turn.node.traits => turn.unchanged(Outcome::Unchanged),
+        Ok(traits) if turn.node.traits == traits => turn.unchanged(Outcome::Unchanged),
         Ok(traits) => {
-            turn.node.traits = traits;
+            turn.node.traits = traits.into();
             turn.done(Outcome::Changed)
         }
         Err(why) => turn.refuse(why),
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn an_instance_asks_for_no_more_than_its_node_can_do() {
         let mut node = Node::enrolled(Default::default(), Default::default(), Timestamp(0));
-        node.traits = vec!["CUSTOM_A".to_owned(), "CUSTOM_B".to_owned()];
+        node.traits = vec!["CUSTOM_A".to_owned(), "CUSTOM_B".to_owned()].into();
         let info = &mut node.attributes.instance_info;
         info.insert("traits".to_owned(), json!(["CUSTOM_B"]));
         assert_eq!(instance_traits(&node), ["CUSTOM_B"]);

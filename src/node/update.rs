@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn removing_a_switch_turns_it_off_instead_of_failing() {
         let mut of = node(Provision::Enroll);
-        of.maintenance = Some(Maintenance::default());
+        of.maintenance = Some(Maintenance::default().into());
         of.attributes.automated_clean = Some(true);
         let patched = apply(
             &of,
@@ -459,7 +459,7 @@ mod tests {
         assert!(apply(&node(Provision::Verifying), change).is_ok());
         let mut of = node(Provision::Deleting);
         of.attributes.instance_uuid = Some("x".into());
-        of.maintenance = Some(Maintenance::default());
+        of.maintenance = Some(Maintenance::default().into());
         assert!(apply(&of, json!([["remove", "/instance_uuid"]])).is_ok());
     }
 
@@ -537,7 +537,7 @@ mod tests {
         }
         let mut active = node(Provision::Active);
         assert_eq!(may_delete(&active).unwrap_err().name(), "conflict");
-        active.maintenance = Some(Maintenance::default());
+        active.maintenance = Some(Maintenance::default().into());
         assert_eq!(may_delete(&active), Ok(()));
         active.attributes.protected = true;
         assert_eq!(may_delete(&active).unwrap_err().name(), "protected");

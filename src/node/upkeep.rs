@@ -88,10 +88,13 @@ pub(super) fn quarantined(mut turn: Turn<'_>, reason: String) -> Step {
     );
     turn.error("conductor", text.clone());
     turn.node.quarantine = Some(reason);
-    turn.node.maintenance = Some(Maintenance {
-        reason: Some(text),
-        fault: Some(QUARANTINE_FAULT.to_owned()),
-    });
+    turn.node.maintenance = Some(
+        Maintenance {
+            reason: Some(text),
+            fault: Some(QUARANTINE_FAULT.to_owned()),
+        }
+        .into(),
+    );
     turn.done(Outcome::Quarantined)
 }
 
@@ -103,7 +106,7 @@ pub(super) fn maintenance(mut turn: Turn<'_>, on: bool, reason: Option<String>) 
             .maintenance
             .take()
             .and_then(|maintenance| maintenance.fault);
-        turn.node.maintenance = Some(Maintenance { reason, fault });
+        turn.node.maintenance = Some(Maintenance { reason, fault }.into());
         turn.note(Severity::Info, "maintenance", "on".to_owned());
         return turn.done(Outcome::Changed);
     }

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use thin_vec::ThinVec;
 
 use super::event::Event;
 use super::fields::{Field, Holds, field, required};
@@ -65,11 +66,11 @@ impl PartKind for VolumeConnector {
         field("extra", 1, Holds::Object),
     ];
 
-    fn of(node: &Node) -> &Vec<Part<VolumeConnector>> {
+    fn of(node: &Node) -> &ThinVec<Part<VolumeConnector>> {
         &node.volume_connectors
     }
 
-    fn of_mut(node: &mut Node) -> &mut Vec<Part<VolumeConnector>> {
+    fn of_mut(node: &mut Node) -> &mut ThinVec<Part<VolumeConnector>> {
         &mut node.volume_connectors
     }
 
@@ -110,11 +111,11 @@ impl PartKind for VolumeTarget {
         field("extra", 1, Holds::Object),
     ];
 
-    fn of(node: &Node) -> &Vec<Part<VolumeTarget>> {
+    fn of(node: &Node) -> &ThinVec<Part<VolumeTarget>> {
         &node.volume_targets
     }
 
-    fn of_mut(node: &mut Node) -> &mut Vec<Part<VolumeTarget>> {
+    fn of_mut(node: &mut Node) -> &mut ThinVec<Part<VolumeTarget>> {
         &mut node.volume_targets
     }
 

@@ -266,21 +266,21 @@ impl Prepared<'_> {
             && is(retired, &node.retired)
             && is(associated, &node.instance_uuid.is_some())
             && is(sharded, &node.shard.is_some())
-            && is(driver, &node.driver)
-            && is(conductor_group, &node.conductor_group)
-            && has(instance_uuid, &node.instance_uuid)
-            && has(instance_name, &node.instance_name)
-            && has(resource_class, &node.resource_class)
-            && has(owner, &node.owner)
-            && has(lessee, &node.lessee)
-            && has(fault, &node.fault)
-            && has(parent_node, &node.parent_node)
-            && has(chassis_uuid, &node.chassis_uuid)
-            && (has(project, &node.owner) || has(project, &node.lessee))
+            && has(driver, Some(&node.driver))
+            && has(conductor_group, Some(&node.conductor_group))
+            && has(instance_uuid, node.instance_uuid.as_deref())
+            && has(instance_name, node.instance_name.as_deref())
+            && has(resource_class, node.resource_class.as_deref())
+            && has(owner, node.owner.as_deref())
+            && has(lessee, node.lessee.as_deref())
+            && has(fault, node.fault.as_deref())
+            && has(parent_node, node.parent_node.as_deref())
+            && has(chassis_uuid, node.chassis_uuid.as_deref())
+            && (has(project, node.owner.as_deref()) || has(project, node.lessee.as_deref()))
             && (*include_children || parent_node.is_some() || node.parent_node.is_none())
             && shards.as_ref().is_none_or(|shards| {
-                let shard = node.shard.as_ref();
-                shard.is_some_and(|shard| shards.contains(shard))
+                let shard = node.shard.as_deref();
+                shard.is_some_and(|shard| shards.iter().any(|one| one == shard))
             })
             && self.description_contains.as_ref().is_none_or(|part| {
                 let description = node.description.as_ref();
@@ -295,8 +295,8 @@ fn is<T: PartialEq>(wished: &Option<T>, is: &T) -> bool {
 }
 
 /// Nothing is wished, or it is there and just this.
-fn has<T: PartialEq>(wished: &Option<T>, has: &Option<T>) -> bool {
-    wished.is_none() || wished == has
+fn has(wished: &Option<String>, has: Option<&str>) -> bool {
+    wished.is_none() || wished.as_deref() == has
 }
 
 #[cfg(test)]

@@ -48,10 +48,13 @@ pub async fn a_node_comes_back_as_it_was(_: &Database, store: &Store) {
     let save = update(&mut node, |node| {
         node.updated_at = Some(Timestamp(9));
         node.attributes.name = None;
-        node.maintenance = Some(Maintenance {
-            reason: Some("fan".to_owned()),
-            fault: Some("power failure".to_owned()),
-        });
+        node.maintenance = Some(
+            Maintenance {
+                reason: Some("fan".to_owned()),
+                fault: Some("power failure".to_owned()),
+            }
+            .into(),
+        );
         node.power = Power {
             state: Some(PowerState::On),
             target: Some(PowerState::Off),

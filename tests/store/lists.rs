@@ -29,10 +29,13 @@ fn a_site() -> Vec<Node> {
         state: Some(PowerState::On),
         target: None,
     };
-    three.maintenance = Some(Maintenance {
-        reason: None,
-        fault: some("power failure"),
-    });
+    three.maintenance = Some(
+        Maintenance {
+            reason: None,
+            fault: some("power failure"),
+        }
+        .into(),
+    );
     three.attributes.instance_uuid = some("i-3");
     three.attributes.instance_name = some("web");
     three.updated_at = Some(Timestamp(5));

@@ -78,10 +78,10 @@ pub async fn parts_come_back_with_their_node(_: &Database, store: &Store) {
     let mut node = a_node(1);
     enrol(store, std::slice::from_ref(&node)).await;
     let save = with_parts(&mut node, |node| {
-        node.portgroups = vec![group(2), group(1)];
-        node.volume_connectors = vec![connector(3, "iqn.a")];
-        node.volume_targets = vec![target(4), target(5)];
-        node.traits = vec!["CUSTOM_A".to_owned()];
+        node.portgroups = vec![group(2), group(1)].into();
+        node.volume_connectors = vec![connector(3, "iqn.a")].into();
+        node.volume_targets = vec![target(4), target(5)].into();
+        node.traits = vec!["CUSTOM_A".to_owned()].into();
         node.attributes.chassis_uuid = Some(Uuid::from_u128(7).to_string());
         let port = &mut a_port(1);
         port.portgroup_uuid = Some(group(1).id);
@@ -119,7 +119,7 @@ pub async fn what_waits_comes_back_with_its_parts(_: &Database, store: &Store) {
     let mut node = a_node(1);
     enrol(store, std::slice::from_ref(&node)).await;
     let save = with_parts(&mut node, |node| {
-        node.portgroups = vec![group(1)];
+        node.portgroups = vec![group(1)].into();
         node.deadlines.look = Some(Timestamp(77));
     });
     store.writer.save(save).await.unwrap();
@@ -131,13 +131,13 @@ pub async fn every_unique_value_of_parts_is_guarded(_: &Database, store: &Store)
     let (mut one, two) = (a_node(1), a_node(2));
     enrol(store, &[one.clone(), two.clone()]).await;
     let save = with_parts(&mut one, |node| {
-        node.portgroups = vec![group(1)];
-        node.volume_connectors = vec![connector(2, "iqn.a")];
+        node.portgroups = vec![group(1)].into();
+        node.volume_connectors = vec![connector(2, "iqn.a")].into();
     });
     store.writer.save(save).await.unwrap();
     let tries = |change: fn(&mut Node)| store.writer.save(with_parts(&mut two.clone(), change));
     let same_address = tries(|node| {
-        node.portgroups = vec![group(3)];
+        node.portgroups = vec![group(3)].into();
         node.portgroups[0].is.address = group(1).is.address;
     });
     assert_eq!(
@@ -145,22 +145,22 @@ pub async fn every_unique_value_of_parts_is_guarded(_: &Database, store: &Store)
         duplicate("address", "52:54:00:cc:00:01")
     );
     let same_name = tries(|node| {
-        node.portgroups = vec![group(3)];
+        node.portgroups = vec![group(3)].into();
         node.portgroups[0].is.name = group(1).is.name;
     });
     assert_eq!(same_name.await, duplicate("name", "bond-1"));
-    let same_id = tries(|node| node.volume_targets = vec![target(1)]);
+    let same_id = tries(|node| node.volume_targets = vec![target(1)].into());
     assert_eq!(same_id.await, duplicate("uuid", &group(1).id.to_string()));
-    let same_connector = tries(|node| node.volume_connectors = vec![connector(3, "iqn.a")]);
+    let same_connector = tries(|node| node.volume_connectors = vec![connector(3, "iqn.a")].into());
     assert_eq!(
         same_connector.await,
         duplicate("connector_id", "iqn.a of type iqn")
     );
     // Another type is another connector; no address and no name clash with nothing.
     let fine = tries(|node| {
-        node.volume_connectors = vec![connector(3, "iqn.a")];
+        node.volume_connectors = vec![connector(3, "iqn.a")].into();
         node.volume_connectors[0].is.kind = "ip".to_owned();
-        node.portgroups = vec![part(4, Portgroup::default()), part(5, Portgroup::default())];
+        node.portgroups = vec![part(4, Portgroup::default()), part(5, Portgroup::default())].into();
     });
     fine.await.unwrap();
 }
@@ -173,10 +173,12 @@ pub async fn parts_are_listed_and_found(_: &Database, store: &Store) {
         (&mut one, vec![group(3), group(1)]),
         (&mut two, vec![group(2)]),
     ] {
-        let save = with_parts(node, |node| node.portgroups = groups);
+        let save = with_parts(node, |node| node.portgroups = groups.into());
         store.writer.save(save).await.unwrap();
     }
-    let save = with_parts(&mut one, |node| node.volume_targets = vec![target(8)]);
+    let save = with_parts(&mut one, |node| {
+        node.volume_targets = vec![target(8)].into()
+    });
     store.writer.save(save).await.unwrap();
     let names = async |filter: PartFilter, page: Page| -> Result<Vec<String>, ReadError> {
         let found = store.reader.parts::<Portgroup>(filter, page).await?;
@@ -497,33 +499,31 @@ pub async fn shards_are_counted(_: &Database, store: &Store) {
     assert_eq!(counts, [(None, 1), (some("a"), 1), (some("b"), 2)]);
 }
 
-/// What was written before a node had traits, an allocation and a chassis, and a port a group.
+/// What was written when a row still spelled out what is empty or as usual.
 pub async fn rows_of_older_programs_are_read(database: &Database, store: &Store) {
     let mut node = a_node(1);
     node.ports = vec![a_port(1)].into();
     enrol(store, std::slice::from_ref(&node)).await;
     let mut raw = database.raw();
-    for (table, newer) in [
-        ("nodes", &["traits", "allocation"][..]),
+    for (table, form, spelled_out) in [
+        ("nodes", 2, json!({"traits": [], "allocation": null})),
         (
             "ports",
-            &["portgroup_uuid", "available_for_dynamic_portgroup"][..],
+            1,
+            json!({"portgroup_uuid": null, "available_for_dynamic_portgroup": true}),
         ),
     ] {
         let body = raw
             .ask(&format!("SELECT body AS said FROM {table}"))
             .remove(0);
         let mut body: Value = serde_json::from_str(&body).unwrap();
+        body["form"] = json!(form);
         let is = body["is"].as_object_mut().unwrap();
-        for key in newer {
-            assert!(is.remove(*key).is_some(), "{key}");
+        for (key, value) in spelled_out.as_object().unwrap() {
+            assert_eq!(is.insert(key.clone(), value.clone()), None, "{key}");
         }
         if let Some(attributes) = is.get_mut("attributes") {
-            attributes
-                .as_object_mut()
-                .unwrap()
-                .remove("chassis_uuid")
-                .unwrap();
+            attributes["chassis_uuid"] = json!(null);
         }
         raw.run(&format!("UPDATE {table} SET body = '{body}'"));
     }

@@ -221,7 +221,7 @@ fn a_lost_server_connection_is_made_again() {
             .iter()
             .map(|of| of.name.clone())
             .collect();
-        assert_eq!(names, [Some("renamed".to_owned())]);
+        assert_eq!(names, [Some("renamed".into())]);
 
         // Cut in the middle of a transaction.
         let held = database.hold_writes();

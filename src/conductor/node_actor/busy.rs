@@ -5,10 +5,9 @@
 //! wait behind them: the verb that ends the work must get through. How long one waits is a setting; when that time is over, the node
 //! is gone or the conductor stops, it gets its answer.
 
-use std::collections::VecDeque;
-
 use actix::fut::wrap_future;
 use actix::{ActorFutureExt as _, AsyncContext as _, Context};
+use thin_vec::ThinVec;
 
 use super::{Caller, NodeActor};
 use crate::conductor::busy::Busy;
@@ -47,7 +46,7 @@ impl Asking {
 /// Those that wait for the node, in the order they came.
 #[derive(Default)]
 pub(super) struct Queue {
-    waiting: VecDeque<Waiting>,
+    waiting: ThinVec<Waiting>,
     numbers: u64,
 }
 
@@ -93,7 +92,7 @@ impl Queue {
             .waiting
             .iter()
             .position(|waiting| waiting.version != version)?;
-        self.waiting.remove(first)
+        Some(self.waiting.remove(first))
     }
 
     fn put(&mut self, waiting: Waiting) {
@@ -110,8 +109,8 @@ impl Queue {
             .waiting
             .iter()
             .position(|waiting| waiting.number == number);
-        if let Some(waiting) = place.and_then(|place| self.waiting.remove(place)) {
-            waiting.give_up();
+        if let Some(place) = place {
+            self.waiting.remove(place).give_up();
         }
     }
 }
@@ -164,7 +163,7 @@ impl NodeActor {
     /// Takes again what waits, if the node is another by now and free to take anything.
     pub(super) fn take_what_waits(&mut self, context: &mut Context<Self>) {
         while !self.is_committing
-            && self.store_down.is_none()
+            && self.store_is_down().is_none()
             && let Some(version) = self.node.as_ref().map(|node| node.version)
             && let Some(waiting) = self.busy.next(version)
         {

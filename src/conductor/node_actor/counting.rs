@@ -21,7 +21,7 @@ impl NodeActor {
     /// The change is taken: from here on it is the node.
     pub(super) fn became(&mut self, before: &Node, node: &Arc<Node>) {
         self.is_last_try.store(false, Ordering::Relaxed);
-        self.start.coming_back = None;
+        self.start = None;
         if measure::ended(before, node).is_some() {
             self.command_ended = Some(Instant::now());
         }

@@ -41,7 +41,7 @@ impl NodeActor {
         let wait = Duration::from_millis(u64::try_from(wait).unwrap_or(0));
         let timer = context.run_later(wait, |actor, context| {
             actor.timer = None;
-            if actor.store_down.is_some() {
+            if actor.store_is_down().is_some() {
                 // It is armed again once the row is read.
                 return;
             }

@@ -21,7 +21,7 @@ mod watcher;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use actix::fut::wrap_future;
 use actix::{
@@ -30,7 +30,7 @@ use actix::{
 };
 
 use self::busy::Asking;
-use self::storing::Then;
+use self::storing::{Then, Trouble};
 use self::untaken::Untaken;
 use self::watcher::NodeWatcher;
 use super::calls::Counted;
@@ -44,7 +44,6 @@ use crate::agent::certificate_sha256;
 use crate::command::CommandId;
 use crate::node::queues::{self, Claims};
 use crate::node::{Event, Node, NodeId, Now, Refused, Reply, TokenMatch, is_sign_of_life, step};
-use crate::retry::Pauses;
 use crate::store::{AllocationLink, Change, Columns, Save};
 use crate::timestamp::Timestamp;
 
@@ -74,7 +73,7 @@ pub(super) struct Start {
     /// What is in the row, where that was just read and nobody can have changed it since.
     pub(super) row: Option<Arc<Node>>,
     /// It waited when the conductor started; let go of once it is back.
-    pub(super) coming_back: Option<ComingBack>,
+    pub(super) _coming_back: Option<ComingBack>,
 }
 
 impl Start {
@@ -85,22 +84,20 @@ impl Start {
             unsettled: None,
             quarantine: None,
             row: None,
-            coming_back: None,
+            _coming_back: None,
         }
     }
 }
 
 pub(super) struct NodeActor {
     shared: Arc<Shared>,
-    arbiter: ArbiterHandle,
     id: NodeId,
-    start: Start,
+    /// How it began, until the first event is taken.
+    start: Option<Box<Start>>,
     /// None until the row was read.
     node: Option<Arc<Node>>,
-    /// The node as it was before the row had to be read again.
-    seen: Option<Arc<Node>>,
-    /// Since when nothing can be taken because of trouble with the store.
-    held_since: Option<Instant>,
+    /// What there is or was with the store since the last commit.
+    trouble: Option<Box<Trouble>>,
     /// What the row does not know yet of absences.
     untaken: Untaken,
     /// The node as the metrics know it.
@@ -117,11 +114,6 @@ pub(super) struct NodeActor {
     timer: Option<(Timestamp, SpawnHandle)>,
     /// The deadline of the agent's next sign of life, and how long agents had been told to come again when it was set.
     awaited: Option<(Timestamp, i64)>,
-    store_pauses: Pauses,
-    /// Why the store can't be used, until it is tried again.
-    store_down: Option<String>,
-    /// Events that came meanwhile and must not be lost.
-    held: Vec<Event>,
     /// Requests that wait until the node is less busy.
     busy: busy::Queue,
     /// A change is on its way to the store, and nothing else is taken.
@@ -157,10 +149,8 @@ impl NodeActor {
         start: Start,
     ) -> Addr<NodeActor> {
         let capacity = shared.settings.mailbox_messages_max;
-        let intensity = shared.settings.intensity;
-        let on = arbiter.clone();
-        supervise::start(arbiter, capacity, intensity, move |_| {
-            let mut start = start;
+        supervise::start(arbiter, capacity, move |_| {
+            let mut start = Box::new(start);
             let version = start.row.as_ref().map_or(0, |row| row.version);
             let untaken = Untaken::new(start.down_for_ms, version, start.unsettled.take());
             let is_last_try = Arc::new(AtomicBool::new(start.quarantine.is_some()));
@@ -172,12 +162,10 @@ impl NodeActor {
             let actor = NodeActor {
                 _counted: Counted::new(&shared.metrics.node_actors),
                 shared,
-                arbiter: on,
                 id,
-                start,
+                start: Some(start),
                 node: None,
-                seen: None,
-                held_since: None,
+                trouble: None,
                 untaken,
                 counted: None,
                 stored_version: 0,
@@ -187,9 +175,6 @@ impl NodeActor {
                 child: None,
                 timer: None,
                 awaited: None,
-                store_pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
-                store_down: None,
-                held: Vec::new(),
                 busy: busy::Queue::default(),
                 is_committing: false,
                 taken: 0,
@@ -247,7 +232,7 @@ impl NodeActor {
         };
         self.log(name, &before, &step);
         if let Reply::Refused(why) = step.reply {
-            self.start.coming_back = None;
+            self.start = None;
             return self.answer(caller, Err(DeliverError::Refused(why)), context);
         }
         if step.node == *before
@@ -255,7 +240,7 @@ impl NodeActor {
             && step.history.is_empty()
             && step.inventory.is_none()
         {
-            self.start.coming_back = None;
+            self.start = None;
             if is_return {
                 self.untaken.needless();
             }
@@ -324,7 +309,7 @@ impl NodeActor {
             actor.is_committing = false;
             match saved {
                 Ok(()) => {
-                    actor.store_pauses.reset();
+                    actor.trouble = None;
                     actor.stored_version = node.version;
                     actor.row_knows(node.version);
                     actor.became(&before, &node);
@@ -407,7 +392,8 @@ impl NodeActor {
         &self
             .child
             .get_or_insert_with(|| {
-                CommandActor::start(self.shared.clone(), &self.arbiter, self.id, command)
+                let arbiter = self.shared.registry.arbiter(self.id);
+                CommandActor::start(self.shared.clone(), arbiter, self.id, command)
             })
             .address
     }
@@ -439,19 +425,22 @@ impl Actor for NodeActor {
         self.rest = None;
         // All that is in flight is asked for anew.
         self.node = None;
-        self.seen = None;
-        self.store_down = None;
+        if let Some(trouble) = &mut self.trouble {
+            trouble.is_forgotten();
+        }
         self.is_liveness_put_off = false;
-        self.held.clear();
         self.is_committing = false;
         // Their time went with what came before.
         self.busy.give_up();
-        let first = match self.start.quarantine.take() {
+        let (quarantine, row) = self.start.as_mut().map_or((None, None), |start| {
+            (start.quarantine.take(), start.row.take())
+        });
+        let first = match quarantine {
             Some(reason) => Event::Quarantined { reason },
             // For how long is known when the row is there.
             None => Event::Resumed { down_for_ms: 0 },
         };
-        match self.start.row.take() {
+        match row {
             Some(row) => self.found(row, Then::Take(first), context),
             None => self.load(Then::Take(first), context),
         }
@@ -465,8 +454,8 @@ impl Handler<Deliver> for NodeActor {
 
     fn handle(&mut self, deliver: Deliver, context: &mut Context<Self>) {
         self.taken += 1;
-        if let Some(why) = &self.store_down {
-            let told = Err(DeliverError::Unavailable(why.clone()));
+        if let Some(why) = self.store_is_down() {
+            let told = Err(DeliverError::Unavailable(why.to_owned()));
             // Whoever asked may have gone.
             let _ = deliver.reply_to.send(told);
             return;
@@ -499,8 +488,8 @@ impl Handler<Tell> for NodeActor {
     type Result = ();
 
     fn handle(&mut self, told: Tell, context: &mut Context<Self>) {
-        if self.store_down.is_some() {
-            self.held.push(told.0);
+        if self.store_is_down().is_some() {
+            self.trouble().held.push(told.0);
             return;
         }
         let is_deadline = matches!(told.0, Event::DeadlineReached);

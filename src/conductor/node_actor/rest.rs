@@ -43,8 +43,8 @@ impl NodeActor {
             && self.untaken.is_settled();
         let is_free = !self.is_committing
             && self.child.is_none()
-            && self.store_down.is_none()
-            && self.held.is_empty()
+            && self.store_is_down().is_none()
+            && !self.holds_events()
             && self.busy.is_empty();
         rests && is_stored && is_free
     }

@@ -12,6 +12,7 @@ use super::{Caller, NodeActor, Tell};
 use crate::conductor::DeliverError;
 use crate::node::queues::{Claims, claims};
 use crate::node::{Event, Node, after_trouble_with_the_store, is_sign_worth_storing};
+use crate::retry::Pauses;
 use crate::store::{Ident, ReadError, SaveError};
 
 /// A sign of life for which the store had no place is offered again after so long.
@@ -27,11 +28,63 @@ pub(super) enum Then {
     Retry { version: u64, event: Option<Event> },
 }
 
+/// What there is with the store.
+pub(super) struct Trouble {
+    pauses: Pauses,
+    /// Since when nothing can be taken.
+    since: Option<Instant>,
+    /// Why the store can't be used, until it is tried again.
+    down: Option<String>,
+    /// Events that came meanwhile and must not be lost.
+    pub(super) held: Vec<Event>,
+    /// The node as it was before the row had to be read again.
+    seen: Option<Arc<Node>>,
+}
+
+impl Default for Trouble {
+    fn default() -> Trouble {
+        Trouble {
+            pauses: Pauses::new(Duration::from_millis(100), Duration::from_secs(5)),
+            since: None,
+            down: None,
+            held: Vec::new(),
+            seen: None,
+        }
+    }
+}
+
+impl Trouble {
+    /// The actor begins anew, and asks anew for all that is in flight; only for how long nothing could be taken still counts.
+    pub(super) fn is_forgotten(&mut self) {
+        self.down = None;
+        self.held.clear();
+        self.seen = None;
+    }
+}
+
 impl NodeActor {
+    /// Why the store can't be used at the moment.
+    pub(super) fn store_is_down(&self) -> Option<&str> {
+        self.trouble.as_ref()?.down.as_deref()
+    }
+
+    /// True while events wait for the store.
+    pub(super) fn holds_events(&self) -> bool {
+        self.trouble
+            .as_ref()
+            .is_some_and(|trouble| !trouble.held.is_empty())
+    }
+
+    pub(super) fn trouble(&mut self) -> &mut Trouble {
+        self.trouble.get_or_insert_default()
+    }
+
     /// Reads the row and holds the mailbox meanwhile; then goes on with what `then` says. Signs of life that were seen and are not
     /// stored yet are kept.
     pub(super) fn load(&mut self, then: Then, context: &mut Context<Self>) {
-        self.seen = self.node.take().or_else(|| self.seen.take());
+        if let Some(seen) = self.node.take() {
+            self.trouble().seen = Some(seen);
+        }
         let reader = self.shared.reader.clone();
         let id = self.id;
         let reading = async move { reader.node(Ident::Id(id)).await };
@@ -71,13 +124,22 @@ impl NodeActor {
             // What was thought lost is stored, or somebody else was here: ask anew for all that is in flight.
             Then::Retry { .. } => Some(Event::Resumed { down_for_ms: 0 }),
         };
-        self.store_down = None;
         self.stored_version = version;
-        let held_for = self.held_since.take().map_or(0, |since| {
+        let (since, seen, held) = match &mut self.trouble {
+            None => (None, None, Vec::new()),
+            Some(trouble) => {
+                trouble.down = None;
+                (
+                    trouble.since.take(),
+                    trouble.seen.take(),
+                    std::mem::take(&mut trouble.held),
+                )
+            }
+        };
+        let held_for = since.map_or(0, |since| {
             i64::try_from(since.elapsed().as_millis()).unwrap_or(i64::MAX)
         });
         self.untaken.add(version, held_for);
-        let seen = self.seen.take();
         let node = match seen {
             None if held_for == 0 => row,
             seen => {
@@ -105,7 +167,7 @@ impl NodeActor {
             self.take(event, Caller::nobody, context);
         }
         // These come before any deadline that has passed meanwhile.
-        for event in self.held.drain(..) {
+        for event in held {
             context.address().do_send(Tell(event));
         }
         self.take_what_waits(context);
@@ -113,10 +175,11 @@ impl NodeActor {
 
     /// Reads the row after a pause that grows with every failure in a row. Meanwhile callers are told `why`.
     pub(super) fn load_later(&mut self, then: Then, why: String, context: &mut Context<Self>) {
-        self.store_down = Some(why);
-        self.held_since.get_or_insert_with(Instant::now);
+        let trouble = self.trouble();
+        trouble.down = Some(why);
+        trouble.since.get_or_insert_with(Instant::now);
+        let pause = trouble.pauses.next_pause();
         self.untaken.begins(&self.shared.unsettled);
-        let pause = self.store_pauses.next_pause();
         context.run_later(pause, move |actor, context| actor.load(then, context));
     }
 
@@ -181,7 +244,7 @@ impl NodeActor {
             Err(error) => {
                 tracing::warn!(node.id = %actor.id, error = ?error, "a sign of life could not be stored");
                 // The row is older than was counted on: unless it is read, no later sign of life could be stored either.
-                if actor.store_down.is_none() {
+                if actor.store_is_down().is_none() {
                     actor.load(Then::GoOn, context);
                 }
             }
@@ -191,7 +254,11 @@ impl NodeActor {
 
     /// The row with this version is stored, and what it had to know of absences is in it, unless there is trouble again.
     pub(super) fn row_knows(&mut self, version: u64) {
-        if self.held_since.is_none() {
+        let is_well = self
+            .trouble
+            .as_ref()
+            .is_none_or(|trouble| trouble.since.is_none());
+        if is_well {
             self.untaken.stored(version);
         }
     }
@@ -211,7 +278,7 @@ impl NodeActor {
                 .node
                 .as_ref()
                 .is_none_or(|node| node.version == actor.stored_version);
-            if !is_stored && actor.store_down.is_none() {
+            if !is_stored && actor.store_is_down().is_none() {
                 actor.store_liveness(context);
             }
         });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::Start;
 use crate::conductor::measure;
 use crate::conductor::shared::Shared;
-use crate::conductor::supervise::Watcher;
+use crate::conductor::supervise::{Intensity, Watcher};
 use crate::node::NodeId;
 use crate::node::queues::Claims;
 
@@ -20,6 +20,10 @@ pub(super) struct NodeWatcher {
 }
 
 impl Watcher for NodeWatcher {
+    fn intensity(&self) -> Intensity {
+        self.shared.settings.intensity
+    }
+
     fn restarted(&self, cause: &str) {
         measure::restarted(&self.shared.metrics, "node");
         tracing::error!(node.id = %self.id, cause, "a node's actor panicked and is restarted");
@@ -36,7 +40,7 @@ impl Watcher for NodeWatcher {
             unsettled: None,
             quarantine: Some(cause.to_owned()),
             row: None,
-            coming_back: None,
+            _coming_back: None,
         };
         self.shared.registry.replace(&self.shared, self.id, start);
     }

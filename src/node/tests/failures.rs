@@ -15,7 +15,7 @@ fn a_step(interface: &str, name: &str, priority: i64) -> WorkStep {
 fn at(step: WorkStep) -> Work {
     let mut deploy = Work::begun(WorkKind::Deploy, Timestamp(0), BootMode::Bios, Vec::new());
     deploy.phase = WorkPhase::InBandStep;
-    deploy.steps = vec![step];
+    deploy.steps = vec![step].into();
     deploy
 }
 

@@ -37,7 +37,7 @@ fn apply(rules: Vec<Rule>) -> Step {
     let id = PortId(Uuid::from_u128(3 << 64));
     node.ports
         .push(Port::new(id, "52:54:00:aa:00:03".to_owned(), Timestamp(0)));
-    node.traits = vec!["CUSTOM_OLD".to_owned()];
+    node.traits = vec!["CUSTOM_OLD".to_owned()].into();
     let findings = Findings {
         rules,
         ..document(good())

@@ -133,7 +133,7 @@ fn a_port_group_is_rewired_only_while_nobody_relies_on_it() {
             );
         }
         let mut maintained = node.clone();
-        maintained.maintenance = Some(Maintenance::default());
+        maintained.maintenance = Some(Maintenance::default().into());
         assert_eq!(change::<Portgroup>(&mut maintained, 1, path, value), "done");
     }
     assert_eq!(
@@ -294,7 +294,7 @@ fn release(number: u128) -> Event {
 #[test]
 fn a_node_is_taken_once() {
     let mut node = a_node(Provision::Available);
-    node.traits = vec!["CUSTOM_A".to_owned()];
+    node.traits = vec!["CUSTOM_A".to_owned()].into();
     let wish = Demand {
         traits: vec!["CUSTOM_A".to_owned()],
         ..demand(5)
@@ -320,7 +320,7 @@ fn a_node_is_taken_once() {
 fn only_a_node_at_rest_is_taken_and_only_one_in_use_is_backfilled() {
     for change in [
         |node: &mut Node| node.provision = Provision::Manageable,
-        |node: &mut Node| node.maintenance = Some(Maintenance::default()),
+        |node: &mut Node| node.maintenance = Some(Maintenance::default().into()),
         |node: &mut Node| node.power.state = None,
         |node: &mut Node| node.attributes.resource_class = None,
         |node: &mut Node| node.attributes.instance_uuid = Some("x".to_owned()),
@@ -364,7 +364,7 @@ fn an_allocation_is_ended_with_the_instance_but_not_under_its_feet() {
     assert_eq!(told(&mut active, remove()), "conflict");
     let mut deleting = taken(Provision::Deleting);
     assert_eq!(told(&mut deleting, release(5)), "busy");
-    active.maintenance = Some(Maintenance::default());
+    active.maintenance = Some(Maintenance::default().into());
     assert_eq!(told(&mut active.clone(), release(5)), "done");
     assert_eq!(told(&mut active, remove()), "done");
     assert_eq!(active.allocation, None, "it ends with the instance");

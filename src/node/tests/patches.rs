@@ -21,7 +21,7 @@ fn a_node(provision: Provision, document: Value) -> Node {
 }
 
 fn in_maintenance(mut node: Node) -> Node {
-    node.maintenance = Some(Maintenance::default());
+    node.maintenance = Some(Maintenance::default().into());
     node
 }
 

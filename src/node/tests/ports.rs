@@ -257,7 +257,7 @@ fn nothing_that_connects_a_machine_in_use_changes() {
             let mut node = a_node(provision, port(json!({})));
             let refused = change(&node).err().map(|why| why.name());
             assert_eq!(refused, (!may).then_some("conflict"), "{field}");
-            node.maintenance = Some(Maintenance::default());
+            node.maintenance = Some(Maintenance::default().into());
             assert!(change(&node).is_ok(), "{field} in maintenance");
         }
     }

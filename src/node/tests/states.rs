@@ -11,7 +11,7 @@ use crate::node::work::{Work, WorkKind};
 fn work(kind: WorkKind, phase: WorkPhase) -> Provision {
     let mut work = Work::begun(kind, Timestamp(0), BootMode::Bios, Vec::new());
     work.phase = phase;
-    work.steps = vec![WorkStep::named("deploy", "erase_devices", 1)];
+    work.steps = vec![WorkStep::named("deploy", "erase_devices", 1)].into();
     Provision::Working(work.into())
 }
 

@@ -18,8 +18,8 @@ fn a_sign_of_life_is_no_change_and_everything_else_is() {
     });
     assert_eq!(world.node.updated_at, Some(Timestamp(world.at)));
     assert_eq!(
-        world.node.maintenance,
-        Some(Maintenance {
+        world.node.maintenance.as_deref(),
+        Some(&Maintenance {
             reason: Some("disk".to_owned()),
             fault: None,
         })

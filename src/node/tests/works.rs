@@ -387,7 +387,7 @@ fn a_runbook_is_for_nodes_with_one_of_its_traits() {
         panic!("the node has no such trait");
     };
     assert!(why.to_string().contains("CUSTOM_BURN"), "{why}");
-    world.node.traits = vec!["CUSTOM_BURN".to_owned()];
+    world.node.traits = vec!["CUSTOM_BURN".to_owned()].into();
     assert_eq!(world.go(event()).reply, Reply::Done);
     world.ramdisk_comes("clean");
     assert_eq!(world.current(), "deploy.burn_in");

@@ -65,7 +65,7 @@ fn set_list(turn: &mut Turn<'_>, result: &Value) -> Result<(), String> {
         turn.note(Severity::Info, "provisioning", line.to_owned());
     }
     if let Some(work) = work_of_mut(turn) {
-        work.steps = list;
+        work.steps = list.into();
         work.current = 0;
         let told = |name| result.get(name).map_or_else(Packed::default, Packed::from);
         work.agent_steps = told(kind.steps_name());

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_with::skip_serializing_none;
 
 use super::kind::WorkKind;
+use crate::node::common::is_shared;
+use crate::node::copied::CopyOnChange;
 use crate::node::limits::BootMode;
 use crate::node::omitted::is_default;
 use crate::node::packed::Packed;
@@ -30,7 +32,7 @@ pub struct Work {
     pub wanted_steps: Vec<WorkStep>,
     /// The whole list; empty until it is known.
     #[serde(default, skip_serializing_if = "is_default")]
-    pub steps: Vec<WorkStep>,
+    pub steps: CopyOnChange<Vec<WorkStep>>,
     /// Which entry of `steps` is being carried out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub current: usize,
@@ -166,6 +168,13 @@ impl WorkPhase {
 }
 
 impl Work {
+    /// True once [`Common::share`](crate::node::Common) has been with it.
+    pub(in crate::node) fn has_shared(&self) -> bool {
+        self.agent_steps.is_shared()
+            && self.hardware_manager_version.is_shared()
+            && is_shared(self.steps.whole())
+    }
+
     /// Work that begins with booting the ramdisk.
     pub fn begun(
         kind: WorkKind,
@@ -179,7 +188,7 @@ impl Work {
             phase: WorkPhase::Booting,
             boot_mode,
             wanted_steps,
-            steps: Vec::new(),
+            steps: CopyOnChange::default(),
             current: 0,
             restarts: 0,
             agent_steps: Packed::default(),

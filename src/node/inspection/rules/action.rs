@@ -149,7 +149,9 @@ fn take_once(
                 _ if traits.contains(&name) => TraitChange::Remove(name),
                 _ => return Ok(()),
             };
-            *traits = changed("the node", traits, change).map_err(|why| why.to_string())?;
+            *traits = changed("the node", traits, change)
+                .map_err(|why| why.to_string())?
+                .into();
             Ok(())
         }
         "set-plugin-data" | "extend-plugin-data" | "unset-plugin-data" => {
