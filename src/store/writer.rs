@@ -26,7 +26,7 @@ use super::{meta, nodes};
 use crate::node::NodeId;
 
 /// The most saves in one commit: beyond it the delay grows and the throughput doesn't.
-pub const SAVES_PER_COMMIT: usize = 256;
+pub const SAVES_PER_COMMIT: usize = 128;
 
 /// One commit, for metrics.
 #[derive(Debug, Clone, Copy)]
