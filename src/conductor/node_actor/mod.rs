@@ -426,7 +426,7 @@ impl Actor for NodeActor {
         // All that is in flight is asked for anew.
         self.node = None;
         if let Some(trouble) = &mut self.trouble {
-            trouble.is_forgotten();
+            trouble.forget();
         }
         self.is_liveness_put_off = false;
         self.is_committing = false;

@@ -55,7 +55,7 @@ impl Default for Trouble {
 
 impl Trouble {
     /// The actor begins anew, and asks anew for all that is in flight; only for how long nothing could be taken still counts.
-    pub(super) fn is_forgotten(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.down = None;
         self.held.clear();
         self.seen = None;
