@@ -220,7 +220,6 @@ fn patchable(root: &str) -> Result<&'static Field, Refused> {
 fn default_of(node: &Node, field: &Field, set: &Map<String, Value>) -> Result<Value, Refused> {
     match field.kind {
         Kind::Driver => Err(bad(field.name, "can't be removed; set another one")),
-        Kind::Bool if !field.nullable => Ok(Value::Bool(false)),
         Kind::Interface => {
             let kind = field.name.trim_end_matches("_interface");
             let driver = set
@@ -234,7 +233,9 @@ fn default_of(node: &Node, field: &Field, set: &Map<String, Value>) -> Result<Va
                 .map_or(Value::Null, |interface| interface.default.into());
             Ok(default)
         }
-        _ => attributes::checked(field, &Value::Null),
+        _ => field
+            .empty()
+            .ok_or_else(|| bad(field.name, "can't be null")),
     }
 }
 

@@ -73,8 +73,8 @@ pub(super) fn text(value: &str) -> String {
     value.replace('\0', "\u{fffd}")
 }
 
-fn optional(value: Option<&String>) -> Option<String> {
-    value.map(|value| text(value))
+fn optional<T: From<String>>(value: Option<&String>) -> Option<T> {
+    value.map(|value| text(value).into())
 }
 
 /// There is an outline of every node in memory.
@@ -194,25 +194,23 @@ impl From<&Node> for NodeOutline {
         let attributes = &node.attributes.clone();
         NodeOutline {
             id: node.id,
-            name: small(optional(attributes.name.as_ref())),
-            instance_uuid: small(optional(attributes.instance_uuid.as_ref())),
-            instance_name: small(optional(attributes.instance_name.as_ref())),
+            name: optional(attributes.name.as_ref()),
+            instance_uuid: optional(attributes.instance_uuid.as_ref()),
+            instance_name: optional(attributes.instance_name.as_ref()),
             driver: text(&attributes.driver).into(),
             provision_state: node.provision_state(),
             power_state: node.power.state,
             maintenance: node.maintenance.is_some(),
-            fault: small(optional(
-                node.maintenance.as_ref().and_then(|on| on.fault.as_ref()),
-            )),
-            resource_class: small(optional(attributes.resource_class.as_ref())),
+            fault: optional(node.maintenance.as_ref().and_then(|on| on.fault.as_ref())),
+            resource_class: optional(attributes.resource_class.as_ref()),
             conductor_group: text(&attributes.conductor_group).into(),
-            owner: small(optional(attributes.owner.as_ref())),
-            lessee: small(optional(attributes.lessee.as_ref())),
+            owner: optional(attributes.owner.as_ref()),
+            lessee: optional(attributes.lessee.as_ref()),
             retired: attributes.retired,
             description: small(attributes.description.as_deref().map(folded)),
-            shard: small(optional(attributes.shard.as_ref())),
-            parent_node: small(optional(attributes.parent_node.as_ref())),
-            chassis_uuid: small(optional(attributes.chassis_uuid.as_ref())),
+            shard: optional(attributes.shard.as_ref()),
+            parent_node: optional(attributes.parent_node.as_ref()),
+            chassis_uuid: optional(attributes.chassis_uuid.as_ref()),
             created_at: node.created_at,
             updated_at: node.updated_at,
         }

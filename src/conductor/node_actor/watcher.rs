@@ -36,11 +36,8 @@ impl Watcher for NodeWatcher {
             return self.shared.claims(self.id, Claims::default());
         }
         let start = Start {
-            down_for_ms: 0,
-            unsettled: None,
             quarantine: Some(cause.to_owned()),
-            row: None,
-            _coming_back: None,
+            ..Start::fresh()
         };
         self.shared.registry.replace(&self.shared, self.id, start);
     }
